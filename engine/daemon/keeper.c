@@ -10,11 +10,30 @@
 
 #define BUCKETS 16384u
 
+/*
+ * Bytes that a node may still have dirty, though another node's commit of that version has them: until it has let go of them it
+ * commits none of these ranges.
+ */
+struct void_part {
+    uint32_t node;
+    uint64_t version;
+    struct tb_ranges ranges;
+    struct void_part *next;
+};
+
+/* A list that the node made before that moment of its own clock may name bytes that have stopped being dirty there. */
+struct moment {
+    uint32_t node;
+    uint64_t clock;
+};
+
 struct kept_file {
     struct tb_wire_file id;
     uint64_t version;
     struct tb_wire_extent *extent; /* n of them, in order, none overlaps another */
-    uint32_t n;
+    uint32_t n, n_moments;
+    struct void_part *voids;
+    struct moment *moment; /* one a node, at most */
     struct kept_file *next;
 };
 
@@ -113,6 +132,8 @@ static int replace(struct kept_file *f, struct list *l)
     return 0;
 }
 
+#define ANY_NODE UINT32_MAX
+
 /* Whose extents lose bytes: those of `node`, up to this version. */
 struct whose {
     uint32_t node;
@@ -139,7 +160,7 @@ static int take_out(struct kept_file *f, const struct tb_ranges *ranges, struct 
     struct list kept = {0};
     for (uint32_t i = 0; i < f->n; i++) {
         const struct tb_wire_extent *x = &f->extent[i];
-        if (x->node == whose.node && x->version <= whose.version)
+        if ((whose.node == ANY_NODE || x->node == whose.node) && x->version <= whose.version)
             without(x, ranges, &kept);
         else
             append(&kept, *x);
@@ -148,8 +169,8 @@ static int take_out(struct kept_file *f, const struct tb_ranges *ranges, struct 
 }
 
 /*
- * What others have there. Returns how many found room; there may be more. Limited by the room of the answer. The asker
- * then makes these let go, and asks again.
+ * What others have there, of a file that is removed. Returns how many found room; there may be more. Limited by the room of the
+ * answer. The asker then makes these lose it, and asks again.
  */
 static uint32_t find_others(const struct kept_file *f, const struct tb_ranges *ranges, uint32_t asker, struct tb_wire_extent *out,
                             uint32_t most)
@@ -164,7 +185,7 @@ static uint32_t find_others(const struct kept_file *f, const struct tb_ranges *r
     return n;
 }
 
-/* Those have let go of what they had, as far as it was of no later commit. */
+/* Those have lost what they had, as far as it was of no later commit. */
 static int take_out_gone(struct kept_file *f, const struct tb_wire_extent *gone, uint32_t n)
 {
     int rc = 0;
@@ -175,11 +196,11 @@ static int take_out_gone(struct kept_file *f, const struct tb_wire_extent *gone,
     return rc;
 }
 
-/* What the node had there before is of an older commit. No other node's extents are there: find_others was asked. */
+/* What any node had there before is of an older commit. */
 static int put_in(struct kept_file *f, const struct tb_ranges *ranges, uint32_t node)
 {
     struct list all = {0};
-    int rc = take_out(f, ranges, (struct whose){node, UINT64_MAX});
+    int rc = take_out(f, ranges, (struct whose){ANY_NODE, UINT64_MAX});
     for (uint32_t i = 0; i < ranges->n && !rc; i++)
         append(&all, (struct tb_wire_extent){ranges->at[i].lo, ranges->at[i].hi, f->version, node, 0});
     for (uint32_t i = 0; i < f->n && !rc; i++)
@@ -200,41 +221,236 @@ struct question {
     uint32_t most;
 };
 
-/*
- * The nodes that have to let go first are the answer, and nothing changes; else the change. Two steps of one function: as
- * long as others have bytes there, it only says so. A version is given out only with a change, so a node that sees the same
- * version knows that nothing happened.
- */
-static int change(struct question *q)
+/* The first part of the ranges that is in `b`, too. */
+static bool meet(const struct tb_ranges *a, const struct tb_ranges *b, uint64_t *from, uint64_t *to)
 {
-    struct kept_file *f = q->w->op == TB_WIRE_COMMIT ? find_or_make(&q->w->file) : find(&q->w->file);
-    if (!f)
-        return q->w->op == TB_WIRE_COMMIT ? -ENOMEM : 0;
-    int rc = take_out_gone(f, q->gone, q->w->n_gone);
-    *q->told = tell(f, q->asker);
-    q->told->n = rc ? 0 : find_others(f, &q->ranges, q->asker, q->extent, q->most);
-    if (rc || q->told->n)
-        return rc;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (tb_ranges_inside(b, a->at[i].lo, a->at[i].hi, from, to))
+            return true;
+    return false;
+}
+
+static void free_void(struct void_part *v)
+{
+    tb_ranges_free(&v->ranges);
+    free(v);
+}
+
+/* False: no memory. */
+static bool add_void(struct void_part **list, uint32_t node, uint64_t version, const struct tb_ranges *ranges)
+{
+    struct void_part *v = calloc(1, sizeof(*v));
+    if (!v)
+        return false;
+    *v = (struct void_part){.node = node, .version = version, .next = *list};
+    *list = v;
+    int rc = 0;
+    for (uint32_t i = 0; i < ranges->n && !rc; i++)
+        rc = tb_ranges_add(&v->ranges, ranges->at[i].lo, ranges->at[i].hi);
+    return !rc;
+}
+
+static bool has_void(const struct void_part *list, uint32_t node)
+{
+    while (list && list->node != node)
+        list = list->next;
+    return list != NULL;
+}
+
+/* What the asker has to let go of, of its own list: how many parts found room. */
+static uint32_t find_own_voids(const struct kept_file *f, const struct question *q)
+{
+    uint32_t n = 0;
+    for (const struct void_part *v = f->voids; v; v = v->next)
+        for (uint32_t i = 0; v->node == q->asker && v->version > q->w->lo && i < q->ranges.n; i++) {
+            uint64_t at = q->ranges.at[i].lo, from, to;
+            for (; n < q->most && at < q->ranges.at[i].hi && tb_ranges_inside(&v->ranges, at, q->ranges.at[i].hi, &from, &to); at = to)
+                q->extent[n++] = (struct tb_wire_extent){from, to, v->version, q->asker, 0};
+        }
+    return n;
+}
+
+/* What the asker does not have yet. Of the rest others may have newer bytes by now that they have not committed. */
+static int find_fresh(const struct kept_file *f, const struct question *q, struct tb_ranges *out)
+{
+    struct tb_ranges own = {0};
+    int rc = 0;
+    for (uint32_t i = 0; i < f->n && !rc; i++)
+        if (f->extent[i].node == q->asker && q->w->op == TB_WIRE_COMMIT)
+            rc = tb_ranges_add(&own, f->extent[i].lo, f->extent[i].hi);
+    tb_ranges_settle(&own);
+    rc = rc ? rc : tb_ranges_without(&q->ranges, &own, out);
+    tb_ranges_free(&own);
+    return rc;
+}
+
+/* Who has bytes in the fresh ranges, or may still have some: each node once. False: no memory. */
+static bool list_displaced(const struct kept_file *f, const struct question *q, const struct tb_ranges *fresh, struct void_part **out)
+{
+    bool all = true;
+    uint64_t from, to;
+    for (uint32_t i = 0; i < f->n && all; i++) {
+        const struct tb_wire_extent *x = &f->extent[i];
+        if (x->node != q->asker && !has_void(*out, x->node) && tb_ranges_inside(fresh, x->lo, x->hi, &from, &to))
+            all = add_void(out, x->node, n_changes + 1, fresh);
+    }
+    for (const struct void_part *v = f->voids; v && all; v = v->next)
+        if (v->node != q->asker && !has_void(*out, v->node) && meet(&v->ranges, fresh, &from, &to))
+            all = add_void(out, v->node, n_changes + 1, fresh);
+    return all;
+}
+
+static void free_voids(struct void_part *list)
+{
+    for (struct void_part *v = list, *next; v; v = next) {
+        next = v->next;
+        free_void(v);
+    }
+}
+
+static struct moment *moment_of(const struct kept_file *f, uint32_t node)
+{
+    for (uint32_t i = 0; i < f->n_moments; i++)
+        if (f->moment[i].node == node)
+            return &f->moment[i];
+    return NULL;
+}
+
+static int note_moment(struct kept_file *f, uint32_t node, uint64_t clock)
+{
+    struct moment *m = moment_of(f, node);
+    if (!m) {
+        m = realloc(f->moment, (f->n_moments + 1) * sizeof(*m));
+        if (!m)
+            return -ENOMEM;
+        f->moment = m;
+        m = &f->moment[f->n_moments++];
+        *m = (struct moment){.node = node};
+    }
+    m->clock = clock > m->clock ? clock : m->clock;
+    return 0;
+}
+
+static bool is_stale(const struct kept_file *f, const struct question *q)
+{
+    const struct moment *m = moment_of(f, q->asker);
+    return m && q->w->hi < m->clock;
+}
+
+static uint32_t count_ranges(const struct void_part *list)
+{
+    uint32_t n = 0;
+    for (; list; list = list->next)
+        n += list->ranges.n;
+    return n;
+}
+
+static uint32_t count_voids(const struct void_part *list)
+{
+    uint32_t n = 0;
+    for (; list; list = list->next)
+        n++;
+    return n;
+}
+
+/* They are told by the asker's daemon, which then says that they are gone. Of many pieces: all that the asker named. */
+static void tell_displaced(struct kept_file *f, struct question *q, struct void_part *displaced)
+{
+    static const struct tb_wire_range all = {0, UINT64_MAX};
+    bool each = count_ranges(displaced) <= q->most;
+    for (struct void_part *v = displaced, *next; v; v = next) {
+        next = v->next;
+        for (uint32_t i = 0; i < (each ? v->ranges.n : 1); i++) {
+            const struct tb_wire_range *range = each ? &v->ranges.at[i] : &all;
+            q->extent[q->told->n++] = (struct tb_wire_extent){range->lo, range->hi, v->version, v->node, 0};
+        }
+        v->next = f->voids;
+        f->voids = v;
+    }
+}
+
+/*
+ * From this moment on the asker has the ranges, and readers are sent to it; others let go of theirs after that. So some node
+ * has them at each moment. A version is given out only with a change, so a node that sees the same version knows that nothing happened.
+ */
+static int record(struct kept_file *f, struct question *q, struct void_part **displaced)
+{
+    uint64_t before = q->told->version;
+    struct tb_ranges fresh = {0};
+    bool listed = find_fresh(f, q, &fresh) == 0 && list_displaced(f, q, &fresh, displaced);
+    tb_ranges_free(&fresh);
+    if (!listed)
+        return -ENOMEM;
+    if (count_voids(*displaced) > q->most)
+        return -ENOBUFS;
+    if (*displaced && q->w->op == TB_WIRE_COMMIT && is_stale(f, q))
+        return -ESTALE;
     if (q->ranges.n || q->w->version)
         f->version = ++n_changes;
-    rc = q->w->op == TB_WIRE_COMMIT ? put_in(f, &q->ranges, q->asker) : take_out(f, &q->ranges, (struct whose){q->asker, UINT64_MAX});
-    uint64_t before = q->told->before;
+    int rc = q->w->op == TB_WIRE_COMMIT ? put_in(f, &q->ranges, q->asker) : take_out(f, &q->ranges, (struct whose){ANY_NODE, UINT64_MAX});
+    if (!rc && q->w->op == TB_WIRE_CUT)
+        rc = note_moment(f, q->asker, q->w->hi);
     *q->told = tell(f, q->asker);
     q->told->before = before;
+    return rc;
+}
+
+/* A commit or a cut. */
+static int change(struct question *q)
+{
+    bool commits = q->w->op == TB_WIRE_COMMIT;
+    struct kept_file *f = commits ? find_or_make(&q->w->file) : find(&q->w->file);
+    struct void_part *displaced = NULL;
+    if (!f)
+        return commits ? -ENOMEM : 0;
+    *q->told = tell(f, q->asker);
+    q->told->n = commits ? find_own_voids(f, q) : 0;
+    if (q->told->n)
+        return 0;
+    int rc = record(f, q, &displaced);
+    if (rc)
+        free_voids(displaced);
+    else
+        tell_displaced(f, q, displaced);
+    return rc;
+}
+
+static int gone(struct question *q)
+{
+    struct kept_file *f = find(&q->w->file);
+    int rc = 0;
+    for (uint32_t i = 0; f && i < q->w->n_gone && !rc; i++) {
+        struct void_part **link = &f->voids, *v;
+        while ((v = *link) && (v->node != q->gone[i].node || v->version != q->gone[i].version))
+            link = &v->next;
+        rc = note_moment(f, q->gone[i].node, q->w->hi);
+        if (v && !rc) {
+            *link = v->next;
+            free_void(v);
+        }
+    }
+    *q->told = tell(f, q->asker);
     return rc;
 }
 
 /* A removed file is forgotten with its number: another file of the same inode number has another time of birth. */
 static int forget(struct question *q)
 {
-    int rc = change(q);
     struct kept_file **link = link_to(&q->w->file), *f = *link;
-    if (rc || q->told->n || !f)
+    if (!f)
+        return 0;
+    int rc = take_out_gone(f, q->gone, q->w->n_gone);
+    *q->told = tell(f, q->asker);
+    q->told->n = rc ? 0 : find_others(f, &q->ranges, q->asker, q->extent, q->most);
+    if (rc || q->told->n)
         return rc;
     n_extents -= f->n;
     *link = f->next;
+    free_voids(f->voids);
+    free(f->moment);
     free(f->extent);
     free(f);
+    *q->told = (struct tb_told){0};
     return 0;
 }
 
@@ -263,6 +479,7 @@ static int end(struct question *q)
 {
     struct kept_file *f = find(&q->w->file);
     int rc = f ? take_out(f, &q->ranges, (struct whose){q->asker, q->w->version}) : 0;
+    rc = f && !rc ? note_moment(f, q->asker, q->w->hi) : rc;
     *q->told = tell(f, q->asker);
     return rc;
 }
@@ -273,6 +490,7 @@ static int act(struct question *q)
     case TB_WIRE_LOOK: *q->told = tell(find(&q->w->file), q->asker); return 0;
     case TB_WIRE_WHERE: return where(q);
     case TB_WIRE_END: return end(q);
+    case TB_WIRE_GONE: return gone(q);
     case TB_WIRE_REMOVE: return forget(q);
     default: return change(q);
     }

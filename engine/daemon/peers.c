@@ -17,6 +17,8 @@
 #include "layer/layer.h"
 #include "net/net.h"
 #include "keeper.h"
+#include "let_go.h"
+#include "owed.h"
 #include "region/clients.h"
 #include "relay.h"
 #include "shared/local.h"
@@ -47,18 +49,6 @@ static int64_t read_here(tb_engine *e, const struct tb_wire *w, char *to, size_t
     int rc = tb_local_read(e, &w->file, w->lo, w->hi, to);
     tb_layer_leave(true);
     return rc ? rc : (int64_t)(w->hi - w->lo);
-}
-
-/* Where a part of a buffer can't go alone the file is flushed, and whoever asks comes again. */
-static int64_t let_go_here(tb_engine *e, const struct tb_wire *w)
-{
-    uint32_t file;
-    if (w->lo >= w->hi)
-        return -EPROTO;
-    int rc = tb_local_let_go(e, &w->file, w->lo, w->hi, &file);
-    if (rc == -EBUSY)
-        tb_flush_queue(e, file);
-    return rc == -EBUSY ? -EAGAIN : rc;
 }
 
 /* By the flush threads: the node that asks looks at the keeper for its end. */
@@ -94,11 +84,12 @@ static int64_t serve(void *arg, unsigned from, const void *request, size_t n, vo
     case TB_WIRE_LOOK:
     case TB_WIRE_WHERE:
     case TB_WIRE_COMMIT:
+    case TB_WIRE_GONE:
     case TB_WIRE_END:
     case TB_WIRE_CUT:
     case TB_WIRE_REMOVE: return keeper_answer(from, w, w + 1, n - sizeof(*w), answer, room);
     case TB_WIRE_READ: return read_here(p->engine, w, answer, room);
-    case TB_WIRE_LET_GO: return let_go_here(p->engine, w);
+    case TB_WIRE_LET_GO: return let_go_answer(p->engine, w, n, answer, room);
     case TB_WIRE_LOSE: return tb_local_lose(p->engine, &w->file);
     case TB_WIRE_FLUSH: return flush_here(p->engine, w);
     case TB_WIRE_STATE: return state_here(p, answer, room);
@@ -151,6 +142,7 @@ static void *show_loop(void *arg)
     unsigned n = tb_net_count(p->net);
     for (unsigned at = 0; !p->stop;) {
         uint32_t alive = 0;
+        owed_deliver(p->engine, p->net, NULL); /* of commits whose client does not ask any more */
         for (unsigned i = 0; i < n && i < SHOW_AT_ONCE; i++)
             show_node(p, at++ % n);
         for (unsigned i = 0; i < n; i++)

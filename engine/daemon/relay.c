@@ -1,6 +1,6 @@
 /*
- * Requests of clients, relayed (relay.h). Most go to the file's keeper as they are. A commit that meets bytes of other nodes
- * makes those let go first; a fetch asks the keeper where the bytes are, then the nodes that have them.
+ * Requests of clients, relayed (relay.h). Most go to the file's keeper as they are. After a commit that meets bytes of other nodes
+ * those are made to let go (owed.h); a fetch asks the keeper where the bytes are, then the nodes that have them.
  */
 #include "relay.h"
 
@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "file/file.h"
+#include "owed.h"
 #include "region/mix.h"
 #include "shared/local.h"
 
@@ -52,6 +53,11 @@ static void say_lost(tb_engine *e, const struct tb_net *net, const struct tb_wir
         fprintf(stderr, "tierd: %s\n", out);
 }
 
+void relay_say_lost(tb_engine *e, const struct tb_net *net, const struct tb_wire *w, unsigned node, int64_t rc)
+{
+    say_lost(e, net, &w->file, w->lo, w->hi, node, rc);
+}
+
 /* What a client is told of a failure of the network or of another node. */
 static int64_t as_told(tb_engine *e, const struct tb_net *net, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, unsigned node,
                        int64_t rc)
@@ -68,10 +74,11 @@ static int64_t ask_keeper(tb_engine *e, struct tb_net *net, const void *request,
     const struct tb_wire *w = request;
     unsigned keeper = relay_keeper(net, &w->file);
     int64_t got = tb_net_call(net, keeper, request, n, answer, room);
-    return as_told(e, net, &w->file, w->lo, w->hi, keeper, got);
+    bool has_range = w->op != TB_WIRE_END;
+    return as_told(e, net, &w->file, w->lo, has_range ? w->hi : w->lo, keeper, got);
 }
 
-/* One node's answer to one extent of a conflict. */
+/* One node's answer to one extent. */
 static int64_t ask_holder(tb_engine *e, struct tb_net *net, enum tb_wire_op op, const struct tb_wire_file *id,
                           const struct tb_wire_extent *x, void *to, size_t room)
 {
@@ -107,29 +114,20 @@ static int64_t told_of(const char *answer, int64_t got, struct tb_told *told)
     return got == (int64_t)(sizeof(*told) + told->n * sizeof(struct tb_wire_extent)) ? 0 : -EPROTO;
 }
 
-/* Another node's commit came first, and took bytes that the client has listed. Then no node lets go of anything for this list. */
-static bool is_old(tb_engine *e, const struct tb_wire *w)
-{
-    uint32_t file = w->op == TB_WIRE_COMMIT ? tb_local_find(e, &w->file) : TB_NONE;
-    return file != TB_NONE && e->region.file_nodes[file].n_let_go != (uint32_t)w->lo;
-}
-
 /*
- * A commit, a cut or a removal. Where others have to let go, it takes two messages to the keeper and one to each of them; if the
- * second one meets newer extents, the client comes again. A kill between leaves bytes that no node has: reading them is an error.
+ * A removal. Where others have to lose the file first, it takes two messages to the keeper and one to each of them; if the
+ * second one meets newer extents, the client comes again.
  */
-static int64_t change(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
+static int64_t remove_file(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
 {
     const struct tb_wire w = *(struct tb_wire *)(void *)bytes;
     struct answer *a = malloc(sizeof(*a)), *b = malloc(sizeof(*b));
     int64_t rc = a && b ? ask_keeper(e, net, bytes, n, a, sizeof(*a)) : -ENOMEM;
     struct tb_told told = {0};
     rc = rc < 0 ? rc : told_of((char *)a, rc, &told);
-    if (!rc && told.n && is_old(e, &w))
-        rc = -ESTALE;
     if (!rc && told.n) {
         for (uint32_t i = 0; i < told.n && rc >= 0; i++)
-            rc = ask_holder(e, net, w.op == TB_WIRE_REMOVE ? TB_WIRE_LOSE : TB_WIRE_LET_GO, &w.file, &a->extent[i], NULL, 0);
+            rc = ask_holder(e, net, TB_WIRE_LOSE, &w.file, &a->extent[i], NULL, 0);
         rc = rc < 0 ? rc : ask_without(e, net, bytes, n, a, (char *)b, sizeof(*b));
         rc = rc < 0 ? rc : told_of((char *)b, rc, &told);
         rc = rc ? rc : told.n ? -EAGAIN : 0;
@@ -140,13 +138,88 @@ static int64_t change(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
     return rc < 0 ? rc : (int64_t)sizeof(told);
 }
 
-/* The extents of others that the answer has, with their bytes in the places of the range. */
+/* The extents of one node, which are together in the answer. */
+static int add_debt(tb_engine *e, const struct tb_wire *w, const struct tb_wire_extent *x, uint32_t n, const struct tb_wire_range *asked)
+{
+    struct tb_ranges ranges = {0};
+    bool all = w->op == TB_WIRE_COMMIT && x->hi == UINT64_MAX;
+    int rc = 0;
+    for (uint32_t i = 0; i < (all ? w->n : n) && !rc; i++)
+        rc = all ? tb_ranges_add(&ranges, asked[i].lo, asked[i].hi) : tb_ranges_add(&ranges, x[i].lo, x[i].hi);
+    rc = rc ? rc : owed_add(e, &w->file, x->node, x->version, &ranges);
+    tb_ranges_free(&ranges);
+    return rc;
+}
+
+/* Each of them owes us that it lets go of what the client has committed, or cut off. */
+static int add_debts(tb_engine *e, const struct tb_wire *w, const struct answer *a, const struct tb_wire_range *asked)
+{
+    int rc = 0;
+    for (uint32_t i = 0, n; i < a->told.n && !rc; i += n) {
+        for (n = 1; i + n < a->told.n && a->extent[i + n].node == a->extent[i].node; n++)
+            ;
+        rc = add_debt(e, w, &a->extent[i], n, asked);
+    }
+    return rc;
+}
+
+/*
+ * A commit or a cut: one message to the keeper, which has it from then on; then one to each node that has older bytes, and one
+ * more to the keeper when that has let go. What is not over when this returns is `owed`: the client awaits it, or asks again
+ * without what this node has to let go of itself.
+ */
+static int64_t change(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
+{
+    const struct tb_wire *w = (const void *)bytes;
+    struct answer *a = malloc(sizeof(*a));
+    unsigned keeper = relay_keeper(net, &w->file);
+    int64_t rc = a ? tb_net_call(net, keeper, bytes, n, a, sizeof(*a)) : -ENOMEM, size = rc;
+    if (a && rc != -ESTALE)
+        rc = size = as_told(e, net, &w->file, 0, 0, keeper, rc);
+    struct tb_told told;
+    rc = rc < 0 ? rc : told_of((char *)a, rc, &told);
+    if (!rc && a->told.n && a->extent[0].node != tb_net_self(net)) {
+        rc = add_debts(e, w, a, (const void *)(w + 1));
+        owed_deliver(e, net, &w->file);
+        int state = owed_state(&w->file, told.version);
+        rc = rc ? rc : state < 0 ? state : 0;
+        a->told.owed = (uint32_t)(state < 0 ? 0 : state);
+        a->told.n = 0;
+        size = sizeof(a->told);
+    }
+    if (!rc)
+        memcpy(bytes, a, (size_t)size);
+    free(a);
+    return rc ? rc : size;
+}
+
+/* -EAGAIN until others owe no more than the client can bear. */
+static int64_t await_owed(tb_engine *e, struct tb_net *net, char *bytes)
+{
+    const struct tb_wire w = *(struct tb_wire *)(void *)bytes;
+    struct tb_told told = {0};
+    owed_deliver(e, net, &w.file);
+    int state = owed_state(&w.file, w.version);
+    memcpy(bytes, &told, sizeof(told));
+    return state < 0 ? state : (uint64_t)state > w.lo ? -EAGAIN : (int64_t)sizeof(told);
+}
+
+/*
+ * The PFS has what this node committed and has in no buffer: it was flushed, and the keeper is about to learn it. Unless a write is about
+ * to put it there: then these bytes are nowhere for a moment, and asking for them is -EAGAIN, as for other nodes.
+ */
+static bool is_on_pfs(tb_engine *e, const struct tb_net *net, const struct tb_wire_file *id, const struct tb_wire_extent *x)
+{
+    uint32_t file = x->node == tb_net_self(net) ? tb_local_find(e, id) : TB_NONE;
+    return file != TB_NONE && !e->region.file_nodes[file].n_spilling;
+}
+
+/* The extents that the answer has and the PFS lacks, with their bytes in the places of the range. */
 static int64_t gather(tb_engine *e, struct tb_net *net, const struct tb_wire *w, struct answer *a, char *bytes)
 {
     uint32_t kept = 0;
-    unsigned self = tb_net_self(net);
     for (uint32_t i = 0; i < a->told.n; i++)
-        if (a->extent[i].node != self)
+        if (!is_on_pfs(e, net, &w->file, &a->extent[i]))
             a->extent[kept++] = a->extent[i];
     a->told.n = kept;
     size_t head = sizeof(a->told) + kept * sizeof(a->extent[0]);
@@ -230,8 +303,9 @@ int64_t relay_request(tb_engine *e, struct tb_net *net, char *bytes, size_t n, s
     case TB_WIRE_LOOK:
     case TB_WIRE_END: return hand_on(e, net, bytes, n);
     case TB_WIRE_COMMIT:
-    case TB_WIRE_CUT:
-    case TB_WIRE_REMOVE: return change(e, net, bytes, n);
+    case TB_WIRE_CUT: return change(e, net, bytes, n);
+    case TB_WIRE_REMOVE: return remove_file(e, net, bytes, n);
+    case TB_WIRE_AWAIT: return await_owed(e, net, bytes);
     case TB_WIRE_FETCH: return fetch(e, net, bytes, room);
     case TB_WIRE_SETTLE: return settle(e, net, bytes);
     default: return -EINVAL;

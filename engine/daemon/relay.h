@@ -11,6 +11,8 @@
  * flushes them, ask again.
  */
 int64_t relay_request(tb_engine *e, struct tb_net *net, char *bytes, size_t n, size_t room);
+/* A call about [w->lo, w->hi) of the file to that node failed: in the log, and for `tierctl status`. */
+void relay_say_lost(tb_engine *e, const struct tb_net *net, const struct tb_wire *w, unsigned node, int64_t rc);
 /* The node that keeps who has what of the file. */
 unsigned relay_keeper(const struct tb_net *net, const struct tb_wire_file *file);
 

@@ -120,8 +120,7 @@ static void note_first(const struct share *r, const struct tb_buffer *b, uint32_
 }
 
 /*
- * Of dirty bytes [*a, *z) the first part that may be written now. False: none, and `*z` is where to go on. A buffer that keeps
- * some stays dirty: no version of it will compare equal.
+ * Of dirty bytes [*a, *z) the first part that may be written now. False: none, and `*z` is where to go on.
  */
 static bool may_write(const struct share *r, const struct tb_buffer *b, uint32_t *a, uint32_t *z, struct tb_flushed *out)
 {
@@ -130,7 +129,7 @@ static bool may_write(const struct share *r, const struct tb_buffer *b, uint32_t
         return true;
     bool some = tb_ranges_inside(r->c->only, start + *a, start + *z, &from, &to);
     if (!some || from != start + *a || to != start + *z)
-        out->version = b->version + UINT32_MAX / 2;
+        out->partial = true;
     if (some) {
         *a = (uint32_t)(from - start);
         *z = (uint32_t)(to - start);
@@ -153,7 +152,7 @@ static int gather_from(struct share *r, const struct tb_buffer *b, uint32_t *at,
             continue;
         }
         rc = add_to_run(r, b, a, z, &medium_error);
-        if (!rc && !medium_error && out->journaled && out->fragmented)
+        if (!rc && !medium_error && out->fragmented && (out->journaled || r->c->only))
             medium_error = note_part(r, out, a, z);
         if (!rc)
             *at = z;

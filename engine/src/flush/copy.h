@@ -27,7 +27,8 @@ struct tb_flushed {
     uint64_t sequence;            /* and this was the newest record of all */
     uint32_t lo, hi;              /* the dirty bytes, where they were one interval, */
     bool fragmented;              /* else */
-    uint32_t first_part, n_parts; /* these, if a record referred to them */
+    bool partial;                 /* some dirty bytes were not written: the grant does not cover them */
+    uint32_t first_part, n_parts; /* these, if a record referred to them, or where it is partial */
     bool voided;                  /* its records are void: its bytes are on the PFS, synced; */
     bool sealed;                  /* and no fsync makes a record of it before it is clean */
 };

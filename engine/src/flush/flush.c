@@ -36,6 +36,22 @@ struct some { /* buffers of one tier, about so many bytes */
 };
 
 /*
+ * Locked by the chunk, and nothing in the buffer changed since the copy. The other dirty bytes are not this node's any more, and can
+ * go when they have nothing of this node's on both sides in their block: so what the PFS has now leaves the buffer.
+ */
+static void remove_parts(struct tb_flush_copy *c, const struct tb_flushed *d, struct tb_buffer *b)
+{
+    tb_engine *e = c->target.engine;
+    for (uint32_t i = d->first_part; i < d->first_part + d->n_parts; i++) {
+        uint32_t lo = c->parts[i].lo, hi = c->parts[i].hi;
+        if (tb_interval_may_remove(e, b, lo, hi) && tb_interval_remove(e, b, lo, hi) == 0)
+            tb_counters(e, b)->flushed += hi - lo;
+    }
+    e->region.file_nodes[c->target.file].n_cleaned++;
+    tb_map_count_dirty(e, b);
+}
+
+/*
  * Locked by the chunk. Only if the version is that of the copy, and no fsync recorded the
  * buffer after its records were made void: nothing would make the newer record void.
  * Records are forgotten before the bytes count as clean, because a clean buffer may be
@@ -48,6 +64,13 @@ static void set_clean(struct tb_flush_copy *c, const struct tb_flushed *d, bool 
     int stripe = tb_flush_lock(c, d->start);
     if (stripe < 0)
         return;
+    if (d->partial) {
+        bool journaled = b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE; /* perhaps only since it was copied */
+        if (tb_buffer_is_at(b, c->target.file, d->cell) && b->version == d->version && (d->journaled || !journaled))
+            remove_parts(c, d, b);
+        tb_flush_unlock(c, stripe);
+        return;
+    }
     bool same = tb_buffer_is_at(b, c->target.file, d->cell) && b->version == d->version;
     bool journaled = same && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE); /* perhaps only since it was copied */
     bool newer = same && b->flags & TB_BUFFER_JOURNALED && !d->sealed;
@@ -104,7 +127,8 @@ static int void_record(struct tb_flush_copy *c, struct tb_flushed *d)
     int rc = 0, stripe = tb_flush_lock(c, d->start);
     if (stripe < 0)
         return stripe;
-    bool unchanged = tb_buffer_is_at(b, file, d->cell) && b->version == d->version;
+    bool same = tb_buffer_is_at(b, file, d->cell) && b->version == d->version, unchanged = same && !d->partial;
+    d->sequence = same ? 0 : d->sequence; /* of bytes that leave the buffer no record counts, however new */
     d->voided = unchanged && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE);
     d->sealed = d->voided && b->flags & TB_BUFFER_JOURNALED;
     if (d->voided || d->journaled)
@@ -245,25 +269,30 @@ static bool claim_again(tb_engine *e, uint32_t file, const struct tb_identity *i
     return same;
 }
 
-/* Let a waiter have the claim once, then claim again. */
-static bool give_way(struct tb_flush_copy *c, bool named)
+/*
+ * Let a waiter have the claim once, then claim again. Another node may have taken bytes meanwhile: then a new grant comes first, since
+ * who waits for other nodes must not hold the claim. `*rc`: there is none.
+ */
+static bool give_way(struct tb_flush_copy *c, bool named, int *rc)
 {
     tb_engine *e = c->target.engine;
     uint32_t file = c->target.file;
     const struct tb_file *f = &e->region.files[file];
     struct tb_identity id = {.device = f->device, .inode = f->inode, .birth_ns = f->birth_ns};
+    bool again, shared = tb_is_shared(e, f);
     TB_MEETING("flush gives way");
     tb_file_unclaim(e, file);
     tb_file_let_others_claim(e, file);
-    return claim_again(e, file, &id, named);
-}
-
-/* Another node has taken bytes of the file while the claim was given up. */
-static int renew_grant(struct tb_flush_copy *c)
-{
-    int rc = tb_grant_take(c->target.engine, c->target.file, 0, 0);
-    c->only = tb_grant_of(c->target.engine, c->target.file);
-    return rc ? rc : c->only ? 0 : -EAGAIN;
+    do {
+        *rc = tb_grant_of(e, file) ? 0 : tb_grant_take(e, file);
+        if (!claim_again(e, file, &id, named))
+            return false;
+        c->only = tb_grant_of(e, file);
+        again = shared && !*rc && !c->only;
+        if (again)
+            tb_file_unclaim(e, file);
+    } while (again);
+    return true;
 }
 
 /* All bytes that were dirty at the start. What is written later may wait for another flush. */
@@ -276,10 +305,9 @@ static int flush_all(struct tb_flush_copy *c, bool sync, bool named, bool *gone)
         rc = n && !refs ? -ENOMEM : flush_refs(c, refs, n, sync);
         free(refs);
         bool more = !rc && c->n_left;
-        *gone = more && c->gave_way && !give_way(c, named);
+        *gone = more && c->gave_way && !give_way(c, named, &rc);
         c->settled = !c->gave_way;
-        if (more && !*gone && c->only && !tb_grant_of(c->target.engine, c->target.file) && (rc = renew_grant(c)))
-            more = false;
+        more &= !rc;
         refs = more && !*gone ? list_left(c, &n) : (n = 0, NULL);
         tb_flush_copy_free(c);
     } while (n);
@@ -345,7 +373,7 @@ static int take_grant(struct tb_flush_copy *c)
     uint32_t file = c->target.file;
     if (!tb_is_shared(e, &e->region.files[file]))
         return 0;
-    int rc = tb_grant_of(e, file) ? 0 : tb_grant_take(e, file, 0, 0);
+    int rc = tb_grant_of(e, file) ? 0 : tb_grant_take_claimed(e, file);
     c->only = tb_grant_of(e, file);
     return rc ? rc : c->only ? 0 : -EAGAIN;
 }
@@ -457,7 +485,7 @@ static uint32_t next_to_flush(tb_engine *e, uint32_t tier)
 void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes)
 {
     uint32_t file = next_to_flush(e, tier);
-    if (file == TB_NONE || tb_grant_take(e, file, 0, 0))
+    if (file == TB_NONE || tb_grant_take(e, file))
         return;
     if (!tb_file_try_claim(e, file)) {
         tb_grant_end(e, file);
@@ -474,7 +502,7 @@ void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes)
 bool tb_flush_claim(tb_engine *e, uint32_t file)
 {
     for (;;) {
-        int rc = tb_grant_take(e, file, 0, 0);
+        int rc = tb_grant_take(e, file);
         if (!tb_file_claim(e, file))
             return tb_grant_end(e, file), false;
         if (rc || !tb_is_shared(e, &e->region.files[file]) || tb_grant_of(e, file))
@@ -489,11 +517,15 @@ void tb_flush_unclaim(tb_engine *e, uint32_t file)
     tb_grant_end(e, file);
 }
 
+/* A program asked for it: what it committed has gone from other nodes when this returns. */
 struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync)
 {
     if (!tb_flush_claim(e, file)) /* the record was freed: it is flushed */
         return (struct tb_flush_result){0, 0};
-    return tb_flush_giving_way(e, file, fd, sync);
+    struct tb_flush_result result = tb_flush_giving_way(e, file, fd, sync);
+    int rc = tb_shared_finish(e, file);
+    result.error = result.error ? result.error : rc;
+    return result;
 }
 
 int tb_file_take_error(tb_engine *e, uint32_t file)

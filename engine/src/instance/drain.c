@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/process.h"
@@ -24,8 +25,11 @@
 #include "layer/repair.h"
 #include "namespace/deferred.h"
 #include "region/handle.h"
+#include "shared/commit.h"
 
 #define MAX_THREADS 64
+#define VOID_TRIES 2000
+#define VOID_NS 5000000
 
 struct worker {
     struct drain *d;
@@ -77,6 +81,20 @@ static void keep_lost(tb_engine *e, uint32_t file, struct tb_file_report *r)
         tb_lost_say(kept, result.bytes, r->why, sizeof(r->why));
 }
 
+/*
+ * With `nodes: shared` bytes may be left that another node has newer ones of: they go when that node says so, perhaps only after
+ * another flush of what lies beside them.
+ */
+static int flush_voids(tb_engine *e, uint32_t file)
+{
+    int rc = tb_shared_finish(e, file);
+    for (int i = 0; i < VOID_TRIES && !rc && tb_has_voids(e, file); i++) {
+        nanosleep(&(struct timespec){0, VOID_NS}, NULL);
+        rc = tb_flush_file(e, file, -1, true).error;
+    }
+    return rc ? rc : tb_has_voids(e, file) ? -ETIMEDOUT : 0;
+}
+
 /* The record may have become free, or another file's, since the list was made: the claim decides. */
 static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
 {
@@ -91,11 +109,12 @@ static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
     if (is_to_drain(f)) {
         struct tb_flush_result result = tb_flush_giving_way(e, file, -1, true);
         r->bytes = result.bytes;
-        r->error = result.error;
+        r->error = result.error ? result.error : flush_voids(e, file);
         if (e->lost && tb_lost_is_gone(r->error) && !(f->flags & TB_FILE_WAITING))
             keep_lost(e, file, r);
     } else {
         tb_flush_unclaim(e, file);
+        r->error = tb_shared_finish(e, file);
     }
 }
 
@@ -236,7 +255,7 @@ static int list_files(tb_engine *e, struct drain *d)
         d->files = malloc(e->region.n_file_buckets * sizeof(*d->files));
     d->n = d->next = d->done = 0;
     for (uint32_t i = 0; d->files && i < e->region.n_file_buckets; i++)
-        if (is_to_drain(&e->region.files[i]))
+        if (is_to_drain(&e->region.files[i]) || tb_shared_owes(e, i))
             d->files[d->n++] = i;
     assert(d->n <= e->region.n_file_buckets);
     return d->files ? 0 : -ENOMEM;

@@ -30,7 +30,8 @@
 #include "tiering/promote.h"
 #include "tiering/stage.h"
 
-#define UNGRANTED (-EREMOTEIO) /* bytes would go to the PFS that were not committed (shared/commit.h) */
+#define UNGRANTED (-EREMOTEIO) /* bytes would go to the PFS that were not committed (shared/commit.h): of the write, */
+#define UNFLUSHED (-ECOMM)     /* or of a buffer that is in its way */
 #define FETCHES 1000
 #define READS_UNLOCKED 4 /* of a file that is cut again and again; then the read takes the end lock, and the next cut waits */
 
@@ -100,7 +101,7 @@ static int make_room_in(struct tb_target *t, struct tb_buffer *b, struct wish *w
     wish->wait = !tb_file_try_claim(t->engine, t->file);
     if (wish->wait)
         return -EAGAIN;
-    int rc = tb_grant_covers_buffer(t->engine, t->file, b) ? tb_flush_and_empty(t, b) : UNGRANTED;
+    int rc = tb_grant_covers_buffer(t->engine, t->file, b) ? tb_flush_and_empty(t, b) : UNFLUSHED;
     tb_file_unclaim(t->engine, t->file);
     return rc;
 }
@@ -426,8 +427,8 @@ static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)
  */
 static int ask_others(struct tb_target *t, int why, size_t n, uint64_t offset)
 {
-    if (why == UNGRANTED)
-        return tb_grant_take(t->engine, t->file, offset, n);
+    if (why == UNGRANTED || why == UNFLUSHED)
+        return tb_grant_take_to_write(t->engine, t->file, offset, why == UNGRANTED ? n : 0);
     tb_grant_end(t->engine, t->file);
     return tb_remote_fetch(t, offset, n);
 }
@@ -447,7 +448,7 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
         w = write_chunk(t, (const char *)from + done, piece, offset + done, &wish);
         if (w == -EAGAIN && fulfil(t, &wish))
             continue;
-        if (w == -EREMOTE || w == UNGRANTED) {
+        if (w == -EREMOTE || w == UNGRANTED || w == UNFLUSHED) {
             asked = true;
             if ((w = ask_others(t, (int)w, piece, offset + done)) == 0)
                 continue;

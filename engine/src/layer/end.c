@@ -21,6 +21,7 @@
 #include "journal/journal.h"
 #include "layer/names.h"
 #include "region/counters.h"
+#include "shared/commit.h"
 #include "shared/local.h"
 #include "tiering/stage.h"
 
@@ -192,24 +193,35 @@ static int end_of_all(tb_engine *e, uint32_t file, int fd, uint64_t *end)
     return rc;
 }
 
+/* Bytes of this node may have gone since for longer ones of another: who is told of those does so first, then the bytes go. */
+static void lower_if_latest(tb_engine *e, uint32_t file, uint64_t end, uint64_t version)
+{
+    struct tb_file *f = &e->region.files[file];
+    uint64_t before = f->size;
+    if (end >= before || !tb_shared_is_latest(e, file, version))
+        return;
+    f->size = end;
+    f->n_cuts++;
+    if (!tb_shared_is_latest(e, file, version))
+        tb_file_raise_size(f, before);
+}
+
 /* As a cut, but what lies past the end is gone already. If killed, the next one finishes it as a cut to that end. */
-static int lower(tb_engine *e, uint32_t file, int fd, uint64_t end)
+static int lower(tb_engine *e, uint32_t file, int fd, uint64_t end, uint64_t version)
 {
     struct tb_file *f = &e->region.files[file];
     int rc = end_of_all(e, file, fd, &end);
-    if (rc || end >= f->size)
+    if (rc || end >= f->size || !tb_shared_is_latest(e, file, version))
         return rc;
     begin(e, file, end);
     rc = end_of_all(e, file, fd, &end);
-    if (!rc && end < f->size) {
-        f->size = end;
-        f->n_cuts++;
-    }
+    if (!rc)
+        lower_if_latest(e, file, end, version);
     tb_file_end_cut(f);
     return rc;
 }
 
-int tb_end_lower(tb_engine *e, uint32_t file, int fd, uint64_t end)
+int tb_end_lower(tb_engine *e, uint32_t file, int fd, uint64_t end, uint64_t version)
 {
     if (e->region.files[file].size <= end)
         return 0;
@@ -217,7 +229,7 @@ int tb_end_lower(tb_engine *e, uint32_t file, int fd, uint64_t end)
     if (stripe < 0)
         return stripe;
     bool claimed = tb_file_claim(e, file);
-    int rc = claimed ? lower(e, file, fd, end) : 0;
+    int rc = claimed ? lower(e, file, fd, end, version) : 0;
     if (claimed)
         tb_file_unclaim(e, file);
     tb_end_unlock(e, stripe);

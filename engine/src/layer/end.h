@@ -39,9 +39,9 @@ int tb_end_set(tb_engine *e, uint32_t file, const struct tb_identity *id, int fd
 
 /*
  * Other nodes may have cut the file, open as `fd`: it ends with what the PFS has of it, what is dirty here, and `end`, which is where the bytes
- * of other nodes end. Not of one that was never longer.
+ * of other nodes end, at that version. Not of one that was never longer, nor where this node has heard of a later version.
  */
-int tb_end_lower(tb_engine *e, uint32_t file, int fd, uint64_t end);
+int tb_end_lower(tb_engine *e, uint32_t file, int fd, uint64_t end, uint64_t version);
 
 /* Wait until no process sets the file's length any more.  The caller holds no lock. */
 void tb_end_wait(tb_engine *e, uint32_t file);

@@ -131,9 +131,9 @@ bool tb_layer_passes_the_end(uint64_t offset, size_t n)
 /*
  * With several nodes, programs are shown the backing file's size. Other nodes, or a writer
  * that was killed, may have made it longer: then the size here is raised, so that what is
- * shown can be read. Locked by the end lock.
+ * shown can be read. Locked by the end lock. A read that ended at `at` may go on, also where another one has raised the size.
  */
-static bool has_grown(tb_engine *e, const struct tb_open *o, int fd)
+static bool has_grown(tb_engine *e, const struct tb_open *o, int fd, uint64_t at)
 {
     struct tb_io *io = tb_file_io(e, o->file);
     struct tb_file *f = &e->region.files[o->file];
@@ -145,8 +145,9 @@ static bool has_grown(tb_engine *e, const struct tb_open *o, int fd)
     if (more)
         tb_file_raise_size(f, (uint64_t)st.st_size);
     assert(!more || f->size >= (uint64_t)st.st_size); /* it gets shorter only under this lock */
+    bool goes_on = f->size > at;
     tb_end_unlock(e, end);
-    return more;
+    return goes_on;
 }
 
 /* Read-ahead sees the call before and after it; the device time is paid between, without a lock. */
@@ -164,7 +165,7 @@ static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_
     tb_reader_before(&t, open, n, offset);
     tb_layer_enter();
     ssize_t r = tb_data_read(&t, buf, n, offset);
-    if (r >= 0 && (size_t)r < n && has_grown(e, o, fd))
+    if (r >= 0 && (size_t)r < n && has_grown(e, o, fd, offset + (uint64_t)r))
         r = tb_data_read(&t, buf, n, offset);
     tb_layer_leave(false);
     assert(r < 0 || (size_t)r <= n);
@@ -353,6 +354,8 @@ static int finish_open(tb_engine *e, struct tb_open *o, int fd)
     int rc = flush_at_close(e, o, fd), earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
     if (!rc && tb_layer_may_write(o->flags) && (e->region.files[file].n_dirty || e->region.files[file].flags & TB_FILE_COHERENT))
         rc = tb_shared_commit(e, file, e->region.files[file].flags & TB_FILE_COHERENT);
+    if (!rc && tb_layer_may_write(o->flags))
+        rc = tb_shared_finish(e, file);
     tb_reader_close(e, (uint32_t)(o - e->region.opens));
     tb_open_end(e, o);
     return rc ? rc : earlier;
@@ -453,8 +456,11 @@ static int flush_rest(struct tb_target *t, int fd, void *arg)
 {
     int rc = 0;
     (void)arg;
-    while (!rc && t->engine->region.files[t->file].n_dirty)
+    while (!rc && t->engine->region.files[t->file].n_dirty) {
         rc = tb_flush_claimed(t->engine, t->file, fd, false).error;
+        if (!rc && tb_has_voids(t->engine, t->file))
+            rc = -EAGAIN; /* they go from here when the claim is free */
+    }
     return rc;
 }
 
@@ -496,7 +502,7 @@ static int make_coherent(tb_engine *e, struct tb_open *o, int fd)
     int settled = tb_shared_settle(e, o->file);
     if (settled)
         return settled;
-    tb_grant_take(e, o->file, 0, 0);
+    tb_grant_take(e, o->file);
     int end = tb_end_lock(e, o->file, -1); /* before this lock appends go to buffers, after it to the kernel */
     if (end < 0)
         return end;
@@ -508,6 +514,20 @@ static int make_coherent(tb_engine *e, struct tb_open *o, int fd)
     return rc;
 }
 
+#define VOID_TRIES 1000
+#define VOID_NS 5000000
+
+/* Not while bytes that another node has newer ones of are about to go from here: that takes a moment. */
+static int make_coherent_soon(tb_engine *e, struct tb_open *o, int fd)
+{
+    int rc = make_coherent(e, o, fd);
+    for (int i = 0; i < VOID_TRIES && rc == -EAGAIN; i++) {
+        nanosleep(&(struct timespec){0, VOID_NS}, NULL);
+        rc = make_coherent(e, o, fd);
+    }
+    return rc == -EAGAIN ? -EIO : rc;
+}
+
 /* Once more if another process had made it coherent a moment ago, and took that back. */
 int tb_engine_make_coherent(tb_engine *e, int fd)
 {
@@ -515,7 +535,7 @@ int tb_engine_make_coherent(tb_engine *e, int fd)
     int rc = 0, through = !o;
     while (!rc && !through) {
         if (!tb_layer_is_coherent(e, o))
-            rc = make_coherent(e, o, fd);
+            rc = make_coherent_soon(e, o, fd);
         through = tb_layer_is_in_kernel(e, o, fd);
     }
     return rc ? rc : through < 0 ? through : 0;

@@ -161,7 +161,7 @@ static int look(struct opening *o)
     tb_engine *e = o->e;
     struct tb_told told;
     int rc = e->region.files[o->file].flags & TB_FILE_COHERENT ? tb_shared_settle(e, o->file) : tb_shared_look(e, o->file, &told);
-    if (rc > 0 && !(rc = tb_end_lower(e, o->file, o->fd, told.end)))
+    if (rc > 0 && !(rc = tb_end_lower(e, o->file, o->fd, told.end, told.version)))
         tb_shared_learn(e, o->file, &told);
     if (rc && tb_file_put(e, o->file))
         tb_file_forget(e, o->file);

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <time.h>
 
 #include "base/kill_point.h"
 #include "buffer/map.h"
@@ -23,6 +24,7 @@
 #include "layer/names.h"
 #include "layer/promise.h"
 #include "region/counters.h"
+#include "shared/commit.h"
 #include "tiering/stream.h"
 
 #define ASK_LIMIT_FROM (1ull << 40) /* bytes; no file system of today ends a file earlier */
@@ -84,6 +86,37 @@ static ssize_t write_in_kernel(tb_engine *e, struct tb_open *o, int fd, const vo
     return w;
 }
 
+#define REDOS 20 /* then another node's commit may have a part of it */
+#define TEARING_NS 200000
+
+/* Since the count was `seen`, or right now, another node's commit, or a flush, took a part of what was being written. */
+static bool is_torn(const struct tb_file_nodes *f, uint32_t seen)
+{
+    if (f->n_tearing)
+        nanosleep(&(struct timespec){0, TEARING_NS}, NULL);
+    return f->n_tearing || f->n_torn != seen;
+}
+
+/*
+ * With `nodes: shared` bytes may go for newer ones of another node, or be committed early by a flush, while they are written. Then
+ * the write is done once more, so that of two writes that nothing orders one is there as a whole.
+ */
+static ssize_t write_whole(struct tb_target *t, const void *from, size_t n, uint64_t offset)
+{
+    const tb_engine *e = t->engine;
+    const struct tb_file_nodes *f = tb_is_shared(e, &e->region.files[t->file]) ? &e->region.file_nodes[t->file] : NULL;
+    uint32_t seen = f ? f->n_torn : 0;
+    int rc = f ? tb_shared_note_write(t->engine, t->file, offset, n) : 0;
+    ssize_t w = rc ? rc : tb_data_write(t, from, n, offset);
+    for (int i = 0; i < REDOS && f && w > 0 && is_torn(f, seen); i++) {
+        seen = f->n_torn;
+        rc = tb_shared_note_write(t->engine, t->file, offset, (size_t)w);
+        ssize_t again = rc ? rc : tb_data_write(t, from, (size_t)w, offset);
+        w = again < 0 ? again : w;
+    }
+    return w;
+}
+
 /* Copy the bytes into buffers. What else the write owes (settle) is done after the caller dropped its locks. */
 static ssize_t put(struct tb_target *t, const struct tb_open *o, const void *buf, size_t n, uint64_t offset)
 {
@@ -92,7 +125,7 @@ static ssize_t put(struct tb_target *t, const struct tb_open *o, const void *buf
         return -EINVAL;
     int rc = limit_write(e, o, t->fd, offset, &n);
     t->hint = tb_reader_hint(e, (uint32_t)(o - e->region.opens), offset);
-    return rc ? rc : tb_data_write(t, buf, n, offset);
+    return rc ? rc : write_whole(t, buf, n, offset);
 }
 
 /*

@@ -19,6 +19,8 @@
 #include "region/sample.h"
 
 #define PAGE 4096u
+#define FILES_PER_RECENT 16
+#define RECENT_MAX 256
 #define FILES_PER_NAME 4u /* files for each node of the name tree: a directory usually holds a few files */
 #define NAMES_MIN 1024u
 #define OPENS_MIN 4096u /* open descriptions: as many as files within these bounds */
@@ -34,8 +36,8 @@ static const char *const section_names[TB_N_SECTIONS] = {
     [TB_SECTION_DIRS] = "names",           [TB_SECTION_OPENS] = "open descriptions",
     [TB_SECTION_GHOSTS] = "missed lately", [TB_SECTION_UNITS] = "dispersion units",
     [TB_SECTION_CLIENTS] = "clients",      [TB_SECTION_SAMPLES] = "samples",
-    [TB_SECTION_NODES] = "files of nodes", [TB_SECTION_REQUESTS] = "requests",
-    [TB_SECTION_DATA] = "buffers",
+    [TB_SECTION_NODES] = "files of nodes", [TB_SECTION_RECENT] = "recent writes",
+    [TB_SECTION_REQUESTS] = "requests",    [TB_SECTION_DATA] = "buffers",
 };
 
 const char *tb_section_name(enum tb_section section)
@@ -183,6 +185,12 @@ static uint64_t n_large(const struct tb_layout *l)
  * A working set larger than all tiers cannot be staged in anyway. Twice as many entries,
  * because one set of ways may be full early.
  */
+/* A file finds its slot by its number, so many files share a slot. */
+static uint64_t n_recent(uint64_t files)
+{
+    return files / FILES_PER_RECENT < 1 ? 1 : files / FILES_PER_RECENT < RECENT_MAX ? files / FILES_PER_RECENT : RECENT_MAX;
+}
+
 static uint64_t n_ghosts(const struct tb_config *config)
 {
     uint64_t bytes = 0;
@@ -223,6 +231,7 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
     set_section(l, TB_SECTION_SAMPLES, TB_SAMPLES, sizeof(struct tb_sample));
     bool shares = config->several_nodes == TB_NODES_SHARED;
     set_section(l, TB_SECTION_NODES, shares ? files : 0, sizeof(struct tb_file_nodes));
+    set_section(l, TB_SECTION_RECENT, shares ? n_recent(files) : 0, sizeof(struct tb_recent));
     set_section(l, TB_SECTION_REQUESTS, shares ? TB_REQUESTS : 0, request_bytes(config));
 
     uint64_t bytes = 0;

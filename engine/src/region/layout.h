@@ -55,6 +55,7 @@ enum tb_section {
     TB_SECTION_UNITS,    /* byte ranges that belong together */
     TB_SECTION_SAMPLES,  /* statistics over time */
     TB_SECTION_NODES,    /* what file records have besides, where nodes share their tiers */
+    TB_SECTION_RECENT,   /* the latest writes of some of them */
     TB_SECTION_REQUESTS, /* what clients ask of other nodes */
     TB_SECTION_DATA,     /* buffers of the memory tier */
     TB_N_SECTIONS,

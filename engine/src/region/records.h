@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "base/wait.h"
 #include "config/config.h"
 
@@ -132,11 +133,38 @@ struct tb_file {
  * Owner: shared.  No lock.
  */
 struct tb_file_nodes {
-    _Atomic uint32_t n_cleaned; /* moves when a flush makes buffers of the file clean */
-    _Atomic uint32_t n_let_go;  /* how often bytes of it went because another node's are newer (shared/local.h) */
-    _Atomic uint64_t committed; /* the highest version of a commit of this node */
-    _Atomic uint64_t known;     /* of what the other nodes committed: 2 * its version + (1: some of it is in their tiers) */
+    _Atomic uint32_t n_cleaned;  /* moves when a flush makes buffers of the file clean */
+    _Atomic uint32_t n_let_go;   /* how often bytes of it went because another node's are newer (shared/local.h) */
+    _Atomic uint32_t n_torn;     /* moves where a part of a write may have been committed, or gone, without the rest of it */
+    _Atomic uint32_t n_tearing;  /* above 0: right now */
+    _Atomic uint32_t n_spilling; /* grants of bytes that are about to go to the PFS, and are in no buffer */
+    _Atomic uint32_t voids;      /* 1: some dirty bytes here are not this node's any more, and are about to go */
+    _Atomic uint32_t owes;       /* how often other nodes have to let go for commits of this one; written by the daemon */
+    _Atomic uint64_t heard;      /* the highest version that this node was told of: an older answer about the file's end is void */
+    _Atomic uint64_t committed;  /* the highest version of a commit of this node */
+    _Atomic uint64_t known;      /* of what the other nodes committed: 2 * its version + (1: some of it is in their tiers) */
 };
+
+#define TB_RECENT_WRITES 256u
+/*
+ * The latest writes of one shared file, whose number and identity lead here: shared/recent.h.
+ * Owner: shared/recent.c.  Lock: its own, for all of it.
+ * Invariants: n <= TB_RECENT_WRITES; of each of the n writes lo < hi, and `list` is not above that of the slot
+ */
+struct tb_recent_write {
+    uint64_t lo, hi;
+    uint64_t version; /* of the commit that named it; 0: none has */
+    uint64_t list;    /* how many lists of dirty bytes had begun when it was noted */
+};
+
+struct tb_recent {
+    struct tb_lock lock;
+    struct tb_lock commit; /* taken first: commits that this node must not let go for take turns */
+    uint32_t n;
+    uint64_t list, inode;
+    int64_t birth_ns;
+    struct tb_recent_write write[TB_RECENT_WRITES];
+} __attribute__((aligned(64)));
 
 #define TB_NAME_TEXT 50u
 /* Invariants: see struct tb_names.  A node that continues another has a parent.  0 < length <= TB_NAME_TEXT while refs > 0. */

@@ -55,6 +55,8 @@ static void locate(struct tb_region *r, const struct tb_layout *l)
     r->units = (struct tb_unit_range *)(r->base + s[TB_SECTION_UNITS].offset);
     r->samples = (struct tb_sample *)(r->base + s[TB_SECTION_SAMPLES].offset);
     r->file_nodes = s[TB_SECTION_NODES].count ? (struct tb_file_nodes *)(r->base + s[TB_SECTION_NODES].offset) : NULL;
+    r->recent = (struct tb_recent *)(r->base + s[TB_SECTION_RECENT].offset);
+    r->n_recent = (uint32_t)s[TB_SECTION_RECENT].count;
     r->requests = r->base + s[TB_SECTION_REQUESTS].offset;
     r->n_requests = (uint32_t)s[TB_SECTION_REQUESTS].count;
     r->request_bytes = s[TB_SECTION_REQUESTS].each;
@@ -177,6 +179,10 @@ static void init_locks(struct tb_region *r)
         tb_lock_init(&r->locks->file[i].lock);
         tb_lock_init(&r->locks->end[i].lock);
         tb_lock_init(&r->locks->offset[i].lock);
+    }
+    for (uint32_t i = 0; i < r->n_recent; i++) {
+        tb_lock_init(&r->recent[i].lock);
+        tb_lock_init(&r->recent[i].commit);
     }
     struct tb_lock *single[] = {&h->daemon.lock,
                                 &h->queue.lock,

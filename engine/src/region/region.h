@@ -49,7 +49,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 19u
+#define TB_REGION_VERSION 20u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -261,6 +261,7 @@ struct tb_streams {
 #define TB_NODES_SHOWN 64u
 struct tb_asking {
     _Atomic uint32_t event; /* futex word */
+    _Atomic uint64_t clock; /* moves after bytes of any file stopped being dirty: a list of dirty bytes is of a time by it */
     /* Written by the daemon alone, for people: torn texts do no harm. */
     _Atomic uint32_t n_nodes, n_alive;
     struct {
@@ -415,6 +416,8 @@ struct tb_region {
     uint32_t n_ghosts;
     struct tb_unit_range *units;
     struct tb_sample *samples;
+    struct tb_recent *recent;
+    uint32_t n_recent;
     char *requests; /* n_requests of request_bytes each */
     uint32_t n_requests;
     size_t request_bytes;

@@ -2,8 +2,8 @@
  * A file that several nodes have in their tiers (`nodes: shared`), as a process of one of them sees it.
  *
  * Each file has a keeper, a node that is computed from the file's identity. It knows which bytes of it which node has and the PFS
- * lacks. A commit (fsync, close, and each flush before it begins) tells it so; bytes that other nodes had there are old then
- * and go. An open or an fsync asks it whether anything has changed. Between the two, reads believe what is in local buffers
+ * lacks. A commit (fsync, close, and each flush before it begins) tells it so. From then on it sends readers to this node; bytes that
+ * other nodes had there are old and go, before the commit returns (a flush: they never go to the PFS any more). An open or an fsync asks it whether anything has changed. Between the two, reads believe what is in local buffers
  * and ask for the rest (shared/fetch.h). Nothing goes to the PFS that was not committed first: older bytes of another
  * node could follow it there.
  *
@@ -34,8 +34,22 @@ static inline bool tb_is_elsewhere(const tb_engine *e, uint32_t file)
  */
 int tb_shared_look(tb_engine *e, uint32_t file, struct tb_told *told);
 void tb_shared_learn(tb_engine *e, uint32_t file, const struct tb_told *told);
+/* Bytes are about to be written: what other nodes commit meanwhile does not take them away (shared/recent.h). Of a shared file. */
+int tb_shared_note_write(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
 /* What is dirty is seen by all from now on, and what went past the buffers (`passed`). Also looks. */
 int tb_shared_commit(tb_engine *e, uint32_t file, bool passed);
+/* This node has heard of no later version of the file. */
+static inline bool tb_shared_is_latest(const tb_engine *e, uint32_t file, uint64_t version)
+{
+    return e->region.file_nodes[file].heard <= version;
+}
+/* Other nodes have to let go of bytes that this one committed. */
+static inline bool tb_shared_owes(const tb_engine *e, uint32_t file)
+{
+    return tb_is_shared(e, &e->region.files[file]) && e->region.file_nodes[file].owes;
+}
+/* After a flush that a program asked for: what it committed has gone from the other nodes, as after tb_shared_commit. */
+int tb_shared_finish(tb_engine *e, uint32_t file);
 /* All bytes that other nodes have of it go to the PFS, before this returns. */
 int tb_shared_settle(tb_engine *e, uint32_t file);
 int tb_shared_settle_identity(tb_engine *e, const struct tb_identity *id);
@@ -46,10 +60,19 @@ int tb_shared_remove(tb_engine *e, const struct tb_identity *id);
 int tb_shared_end(tb_engine *e, const struct tb_identity *id, uint64_t *end);
 
 /*
- * The grant of this thread to write to the PFS: what is dirty now, and `n` bytes from `offset` on, is committed. It holds as
+ * The grant of this thread to write to the PFS: what is dirty now is committed. It holds as
  * long as no other node has taken any of the file (n_let_go). One at a time: taking the next ends it.
  */
-int tb_grant_take(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
+int tb_grant_take(tb_engine *e, uint32_t file);
+/* For a write that is under way, which puts `n` bytes from `offset` on there. */
+int tb_grant_take_to_write(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
+/* The same for who has the file's claim, of what is dirty: -EAGAIN where another node's flush does not end soon. */
+int tb_grant_take_claimed(tb_engine *e, uint32_t file);
+/* The last list of dirty bytes had some that are not this node's any more: they are about to go, and no flush takes them. */
+static inline bool tb_has_voids(const tb_engine *e, uint32_t file)
+{
+    return tb_is_shared(e, &e->region.files[file]) && e->region.file_nodes[file].voids && e->region.files[file].n_dirty;
+}
 /* What it covers; NULL: there is none, or it does not hold any more. */
 const struct tb_ranges *tb_grant_of(const tb_engine *e, uint32_t file);
 bool tb_grant_covers(const tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);

@@ -1,9 +1,9 @@
 /*
  * Bytes of shared files in this node's buffers (shared/local.h).
  *
- * Dirty bytes here are either newer than what any other node committed, or they were committed and the file's keeper knows
- * them as this node's. So when another node commits the same bytes, these go first, under the file's claim: no flush is under
- * way that could put them over newer ones.
+ * Dirty bytes here are newer than what any other node committed, or they were committed and the file's keeper knows
+ * them as this node's, or it knows that this node has to let go of them. When another node commits the same bytes, they go before that
+ * commit returns, under the file's claim: no flush is under way that could put them over newer ones.
  */
 #include "shared/local.h"
 
@@ -18,6 +18,7 @@
 #include "file/state.h"
 #include "journal/journal.h"
 #include "region/counters.h"
+#include "shared/recent.h"
 
 #define TRIES 100 /* a list of buffers is made again where the organizer moved one meanwhile */
 
@@ -50,7 +51,20 @@ static int add_dirty(tb_engine *e, uint32_t file, const struct tb_buffer_ref *re
     return rc;
 }
 
-/* Buffer by buffer, each under its chunk's lock: a list of no one moment, which n_let_go makes up for (shared/commit.c). */
+void tb_local_hear(tb_engine *e, uint32_t file, uint64_t version)
+{
+    struct tb_file_nodes *f = &e->region.file_nodes[file];
+    uint64_t heard = f->heard;
+    while (heard < version && !atomic_compare_exchange_weak(&f->heard, &heard, version))
+        ;
+}
+
+uint64_t tb_local_tick(tb_engine *e)
+{
+    return ++e->header->asking.clock;
+}
+
+/* Buffer by buffer, each under its chunk's lock: a list of no one moment, which the clock and n_let_go make up for (shared/commit.c). */
 static int list_dirty(tb_engine *e, uint32_t file, struct tb_ranges *out)
 {
     uint32_t n;
@@ -194,32 +208,84 @@ static void tell_of_newer(tb_engine *e, uint32_t file)
     tb_chunk_wait_all(e, file);
 }
 
-/* Records are void before their bytes go: a crash must not bring these over the newer ones. */
-static int let_go_claimed(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi)
+/* Each range: 0, -EBUSY where one of them can't go, or another error. */
+static int remove_ranges(tb_engine *e, uint32_t file, const struct tb_ranges *ranges, bool try)
 {
-    int rc = remove_range(e, file, lo, hi, true);
+    int rc = 0;
+    for (uint32_t i = 0; i < ranges->n && !rc; i++)
+        rc = remove_range(e, file, ranges->at[i].lo, ranges->at[i].hi, try);
+    return rc;
+}
+
+/* Records are void before their bytes go: a crash must not bring these over the newer ones. */
+static int drop_records(tb_engine *e, uint32_t file, const struct tb_ranges *ranges)
+{
+    int rc = 0;
+    if (!tb_journal_has_records(e))
+        return 0;
+    for (uint32_t i = 0; i < ranges->n && !rc; i++) {
+        uint64_t lo = ranges->at[i].lo, hi = ranges->at[i].hi;
+        rc = tb_journal_drop(e, file, lo, hi == UINT64_MAX ? 0 : hi - lo, 0);
+    }
+    return rc ? rc : tb_journal_sync(e);
+}
+
+/*
+ * A write that is under way meanwhile may lose a part here and not the rest: it sees the count, and is done once more
+ * (layer/write.c). So its bytes are here as a whole, or none where the other node has newer ones.
+ */
+static int remove_older(tb_engine *e, uint32_t file, const struct tb_ranges *ranges, bool again)
+{
+    struct tb_file_nodes *f = &e->region.file_nodes[file];
+    int rc = remove_ranges(e, file, ranges, true);
+    if (rc == -EBUSY && !again)
+        tell_of_newer(e, file);
     if (rc)
         return rc;
+    f->n_tearing++;
     tell_of_newer(e, file);
-    if (tb_journal_has_records(e)) {
-        rc = tb_journal_drop(e, file, lo, hi == UINT64_MAX ? 0 : hi - lo, 0);
-        rc = rc ? rc : tb_journal_sync(e);
-    }
-    rc = rc ? rc : remove_range(e, file, lo, hi, false);
-    e->region.file_nodes[file].n_let_go++; /* who listed what is dirty meanwhile may have met some of it */
+    rc = drop_records(e, file, ranges);
+    rc = rc ? rc : remove_ranges(e, file, ranges, false);
+    f->n_let_go++; /* who listed what is dirty meanwhile may have met some of it */
+    f->n_torn++;
+    f->n_tearing--;
+    return rc;
+}
+
+/* What of it is older than the commit. */
+static int add_older(tb_engine *e, uint32_t file, const struct tb_due *due, struct tb_ranges *older)
+{
+    struct tb_ranges newer = {0};
+    tb_local_hear(e, file, due->version);
+    int rc = tb_recent_newer(e, file, due->version, &newer);
+    rc = rc ? rc : tb_ranges_without(&due->ranges, &newer, older);
+    tb_ranges_free(&newer);
+    return rc;
+}
+
+static int let_go_claimed(tb_engine *e, uint32_t file, const struct tb_due *due, uint32_t n, bool again)
+{
+    struct tb_ranges older = {0};
+    int rc = 0;
+    for (uint32_t i = 0; i < n && !rc; i++)
+        rc = add_older(e, file, &due[i], &older);
+    tb_ranges_settle(&older);
+    rc = rc ? rc : remove_older(e, file, &older, again);
+    tb_ranges_free(&older);
     return rc;
 }
 
 /* Never waits for the claim: its holder may be waiting for the node that asks. */
-int tb_local_let_go(tb_engine *e, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, uint32_t *file)
+int tb_local_let_go(tb_engine *e, const struct tb_wire_file *id, const struct tb_due *due, uint32_t n, bool again, uint32_t *file,
+                    uint64_t *clock)
 {
     *file = tb_local_find(e, id);
-    if (*file == TB_NONE)
-        return 0;
-    if (!claim(e, *file, id))
+    if (*file != TB_NONE && !claim(e, *file, id))
         return -EAGAIN;
-    int rc = let_go_claimed(e, *file, lo, hi);
-    tb_file_unclaim(e, *file);
+    int rc = *file == TB_NONE ? 0 : let_go_claimed(e, *file, due, n, again);
+    if (*file != TB_NONE)
+        tb_file_unclaim(e, *file);
+    *clock = rc ? 0 : tb_local_tick(e);
     return rc;
 }
 

@@ -96,16 +96,22 @@ static int64_t ask_once(tb_engine *e, const struct tb_wire *w, const void *more,
     return got;
 }
 
+int64_t tb_ask_for(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room, uint64_t seconds)
+{
+    uint64_t until = tb_now_ns() + seconds * 1000000000u;
+    int64_t got;
+    while ((got = ask_once(e, w, more, n, answer, room, until)) == -EAGAIN && tb_now_ns() < until)
+        nanosleep(&(struct timespec){0, AGAIN_NS}, NULL);
+    return got;
+}
+
 /*
  * -EAGAIN is another node that was busy, and passes; what lasts longer than the time for an answer is an error of the
  * call.
  */
 int64_t tb_ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room)
 {
-    uint64_t seconds = w->op == TB_WIRE_FETCH ? TB_FETCH_SECONDS : TB_ASK_SECONDS, until = tb_now_ns() + seconds * 1000000000u;
-    int64_t got;
-    while ((got = ask_once(e, w, more, n, answer, room, until)) == -EAGAIN && tb_now_ns() < until)
-        nanosleep(&(struct timespec){0, AGAIN_NS}, NULL);
+    int64_t got = tb_ask_for(e, w, more, n, answer, room, w->op == TB_WIRE_FETCH ? TB_FETCH_SECONDS : TB_ASK_SECONDS);
     return got == -EAGAIN ? -EIO : got;
 }
 

@@ -16,6 +16,8 @@
  * node's work, so that it always has a thread for the next request: it says -EAGAIN, and is asked again here.
  */
 int64_t tb_ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room);
+/* The same, with so many seconds; then -EAGAIN. */
+int64_t tb_ask_for(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room, uint64_t seconds);
 /* The most that a request or an answer may have after its head. */
 size_t tb_ask_room(const tb_engine *e);
 

@@ -20,23 +20,23 @@ static int64_t ask(uint32_t from, struct tb_wire w, const void *more, size_t n)
 
 static const struct tb_wire_file file = {.inode = 7, .birth_ns = 8};
 
-static int64_t commit(uint32_t from, uint64_t lo, uint64_t hi)
+/* `known`: commits up to that one of which the node knows that it has to let go for them; `clock`: its time of the list. */
+static int64_t commit_at(uint32_t from, uint64_t lo, uint64_t hi, uint64_t known, uint64_t clock)
 {
     struct tb_wire_range range = {lo, hi};
-    return ask(from, (struct tb_wire){.op = TB_WIRE_COMMIT, .file = file, .n = 1}, &range, sizeof(range));
+    return ask(from, (struct tb_wire){.op = TB_WIRE_COMMIT, .file = file, .n = 1, .lo = known, .hi = clock}, &range, sizeof(range));
 }
 
-/* The same, when those of the last answer have let go. */
-static int64_t commit_without(uint32_t from, uint64_t lo, uint64_t hi)
+static int64_t commit(uint32_t from, uint64_t lo, uint64_t hi)
 {
-    struct {
-        struct tb_wire_range range;
-        struct tb_wire_extent gone[4];
-    } more = {.range = {lo, hi}};
-    uint32_t n = reply.told.n;
-    memcpy(more.gone, reply.extent, n * sizeof(more.gone[0]));
-    return ask(from, (struct tb_wire){.op = TB_WIRE_COMMIT, .file = file, .n = 1, .n_gone = n}, &more,
-               sizeof(more.range) + n * sizeof(more.gone[0]));
+    return commit_at(from, lo, hi, 0, UINT64_MAX);
+}
+
+/* That node has let go for the commit, at that time of its clock. */
+static void gone(uint32_t node, uint64_t version, uint64_t clock)
+{
+    struct tb_wire_extent x = {0, UINT64_MAX, version, node, 0};
+    assert_true(ask(9, (struct tb_wire){.op = TB_WIRE_GONE, .file = file, .n_gone = 1, .hi = clock}, &x, sizeof(x)) >= 0);
 }
 
 static void look(uint32_t from)
@@ -60,8 +60,8 @@ static void expect(uint32_t i, uint64_t lo, uint64_t hi, uint32_t node)
 static int forget(void **state)
 {
     (void)state;
-    uint32_t nodes[] = {0, 1, 2};
-    for (size_t i = 0; i < 3; i++) {
+    uint32_t nodes[] = {0, 1, 2, 3};
+    for (size_t i = 0; i < 4; i++) {
         struct tb_wire_extent all = {0, UINT64_MAX, UINT64_MAX, nodes[i], 0};
         ask(3, (struct tb_wire){.op = TB_WIRE_REMOVE, .file = file, .n_gone = 1}, &all, sizeof(all));
     }
@@ -99,37 +99,86 @@ static void test_a_commit_is_elsewhere_for_others(void **state)
     assert_int_equal(reply.told.n, 2);
 }
 
-static void test_older_bytes_go_before_a_commit_counts(void **state)
+/* Who asks is sent to the new owner from then on, and the older one is to let go. */
+static void test_a_commit_counts_at_once(void **state)
 {
     (void)state;
     assert_true(commit(1, 0, 100) >= 0);
     assert_true(commit(2, 40, 60) >= 0);
     assert_int_equal(reply.told.n, 1);
     expect(0, 40, 60, 1);
-    struct reply before = reply;
-    where(0, 100, 8);
-    expect(0, 0, 100, 1);
-    reply = before;
-    assert_true(commit_without(2, 40, 60) >= 0);
-    assert_int_equal(reply.told.n, 0);
+    assert_int_equal(reply.extent[0].version, reply.told.version);
     where(0, 100, 8);
     expect(0, 0, 40, 1);
     expect(1, 40, 60, 2);
     expect(2, 60, 100, 1);
 }
 
-/* What was committed again since the answer is not gone. */
-static void test_a_newer_commit_is_not_gone(void **state)
+/* What it has to let go of the older node does not commit any more: unless it was written after that commit. */
+static void test_what_has_to_go_is_refused(void **state)
 {
     (void)state;
     assert_true(commit(1, 0, 100) >= 0);
     assert_true(commit(2, 40, 60) >= 0);
-    struct reply before = reply;
-    assert_true(commit(1, 50, 60) >= 0);
-    reply = before;
-    assert_true(commit_without(2, 40, 60) >= 0);
+    uint64_t version = reply.told.version;
+    assert_true(commit(1, 0, 50) >= 0);
     assert_int_equal(reply.told.n, 1);
-    expect(0, 50, 60, 1);
+    expect(0, 40, 50, 1);
+    where(40, 60, 8);
+    expect(0, 40, 60, 2);
+    assert_true(commit_at(1, 0, 50, version, UINT64_MAX) >= 0);
+    expect(0, 40, 50, 2);
+    where(0, 100, 8);
+    expect(0, 0, 50, 1);
+    gone(1, version, 5);
+    assert_true(commit(1, 50, 60) >= 0);
+    expect(0, 50, 60, 2);
+}
+
+/* A list from before the bytes went displaces nobody. Of bytes that nobody else has it does no harm, and the node takes it back. */
+static void test_a_list_of_before_is_stale(void **state)
+{
+    (void)state;
+    assert_true(commit_at(1, 0, 100, 0, 1) >= 0);
+    assert_true(commit(2, 40, 60) >= 0);
+    gone(1, reply.told.version, 5);
+    assert_int_equal(commit_at(1, 0, 50, 0, 4), -ESTALE);
+    where(40, 60, 8);
+    expect(0, 40, 60, 2);
+    assert_true(commit_at(1, 0, 40, 0, 4) >= 0);
+    assert_true(commit_at(1, 0, 50, 0, 5) >= 0);
+    expect(0, 40, 50, 2);
+}
+
+/* A flush, too, makes older lists stale: another node may have committed the same bytes since. */
+static void test_a_list_of_before_a_flush_is_stale(void **state)
+{
+    (void)state;
+    struct tb_wire_range all = {0, 100};
+    assert_true(commit(1, 0, 100) >= 0);
+    assert_true(ask(1, (struct tb_wire){.op = TB_WIRE_END, .file = file, .n = 1, .hi = 7, .version = UINT64_MAX}, &all, sizeof(all)) >= 0);
+    assert_true(commit(2, 0, 100) >= 0);
+    assert_int_equal(reply.told.n, 0);
+    assert_int_equal(commit_at(1, 0, 100, 0, 6), -ESTALE);
+    assert_true(commit_at(1, 0, 100, 0, 7) >= 0);
+}
+
+/* Others may have newer bytes of what a node has committed before: a second commit of it takes nothing from them. */
+static void test_only_fresh_bytes_displace(void **state)
+{
+    (void)state;
+    assert_true(commit(1, 0, 100) >= 0);
+    assert_true(commit(2, 100, 200) >= 0);
+    assert_true(commit(1, 0, 150) >= 0);
+    assert_int_equal(reply.told.n, 1);
+    expect(0, 100, 150, 2);
+    uint64_t version = reply.told.version;
+    assert_true(commit(3, 120, 130) >= 0);
+    assert_int_equal(reply.told.n, 2); /* the second one may still have its bytes */
+    expect(0, 120, 130, 2);
+    expect(1, 120, 130, 1);
+    gone(2, version, 1);
+    gone(2, reply.told.version, 1);
 }
 
 /* A flush ends what it wrote, and not what was committed after it began. */
@@ -152,10 +201,8 @@ static void test_a_cut_and_a_removal_tell_who_has_to_go(void **state)
 {
     (void)state;
     assert_true(commit(1, 0, 100) >= 0);
-    assert_true(ask(2, (struct tb_wire){.op = TB_WIRE_CUT, .file = file, .lo = 70, .hi = UINT64_MAX}, NULL, 0) >= 0);
-    expect(0, 70, 100, 1);
-    assert_true(ask(1, (struct tb_wire){.op = TB_WIRE_CUT, .file = file, .lo = 70, .hi = UINT64_MAX}, NULL, 0) >= 0);
-    assert_int_equal(reply.told.n, 0);
+    assert_true(ask(2, (struct tb_wire){.op = TB_WIRE_CUT, .file = file, .lo = 70, .hi = 1}, NULL, 0) >= 0);
+    expect(0, 70, UINT64_MAX, 1);
     where(0, 100, 8);
     expect(0, 0, 70, 1);
     assert_true(ask(2, (struct tb_wire){.op = TB_WIRE_REMOVE, .file = file, .hi = UINT64_MAX}, NULL, 0) >= 0);
@@ -194,8 +241,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_nobody_has_anything, forget),
         cmocka_unit_test_teardown(test_a_commit_is_elsewhere_for_others, forget),
-        cmocka_unit_test_teardown(test_older_bytes_go_before_a_commit_counts, forget),
-        cmocka_unit_test_teardown(test_a_newer_commit_is_not_gone, forget),
+        cmocka_unit_test_teardown(test_a_commit_counts_at_once, forget),
+        cmocka_unit_test_teardown(test_what_has_to_go_is_refused, forget),
+        cmocka_unit_test_teardown(test_a_list_of_before_is_stale, forget),
+        cmocka_unit_test_teardown(test_a_list_of_before_a_flush_is_stale, forget),
+        cmocka_unit_test_teardown(test_only_fresh_bytes_displace, forget),
         cmocka_unit_test_teardown(test_an_end_is_of_its_commit, forget),
         cmocka_unit_test_teardown(test_a_cut_and_a_removal_tell_who_has_to_go, forget),
         cmocka_unit_test_teardown(test_where_ends_where_it_is_full, forget),
