@@ -343,10 +343,13 @@ ONE_NUMBER = """
 import os, signal, sys
 root, node = sys.argv[1], os.uname().nodename
 if len(sys.argv) == 2:
-    open("/proc/sys/kernel/ns_last_pid", "w").write("5000")
-    if os.fork() == 0:
-        os.execv(sys.executable, [sys.executable, *sys.argv, "program"])
-    os.wait()
+    pid = 0
+    while pid != 5001:  # a thread of tierd may take the number first
+        open("/proc/sys/kernel/ns_last_pid", "w").write("5000")
+        if os.fork() == 0:
+            program = [sys.executable, *sys.argv, "program"] if os.getpid() == 5001 else ["/bin/true"]
+            os.execv(program[0], program)
+        pid, _ = os.wait()
 else:
     fd = os.open(f"{root}/pfs/{node}", os.O_RDWR | os.O_CREAT, 0o600)
     os.pwrite(fd, b"x" * 100, 0)
