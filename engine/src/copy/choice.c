@@ -10,7 +10,11 @@
 
 #define PAGE 4096u
 #define WINDOW (64u << 20) /* of the region: more than the last cache of most processors */
-#define ROUNDS 4           /* 5 to 6 ms each, less in a small region */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ROUNDS 1 /* a sanitizer copies in its own way, and takes ten times as long: only so that there are figures */
+#else
+#define ROUNDS 4 /* 5 to 6 ms each, less in a small region */
+#endif
 
 static const size_t sizes[TB_COPY_SIZES] = {4096, 65536, 1u << 20};
 static const uint32_t copies[TB_COPY_SIZES] = {32, 4, 1}; /* between two looks at the clock */
