@@ -149,7 +149,7 @@ static void look_for_mover(void *arg, const struct tb_entry *e)
         w->has_mover = m->lives && strcmp(m->host, e->host) == 0 && (!m->from[0] || tb_path_is_under(e->source, m->from));
 }
 
-/* What a mover had in hand that was killed stays in the list: nobody moves it. There may be many files, so not at each look. */
+/* Files of a mover that was killed stay in the list, and no mover moves them. There may be many files, so not at each look. */
 static bool has_movers(struct wait *w)
 {
     if (ctl_now() - w->looked_s < 1)

@@ -270,7 +270,7 @@ static bool claim_again(tb_engine *e, uint32_t file, const struct tb_identity *i
 }
 
 /*
- * Let a waiter have the claim once, then claim again. Another node may have taken bytes meanwhile: then a new grant comes first, since
+ * Let a waiter have the claim once, then claim again. Another node may have taken bytes in between: then a new grant comes first, since
  * who waits for other nodes must not hold the claim. `*rc`: there is none.
  */
 static bool give_way(struct tb_flush_copy *c, bool named, int *rc)

@@ -289,7 +289,7 @@ static int end_ranges(tb_engine *e, uint32_t file, struct tb_wire_file id, const
     return rc;
 }
 
-/* But for what is about to be written: others may have let go of it already, so until then nobody else is to be asked for it. */
+/* All but what is about to be written: other nodes may have let go of it already, so until then no other node is asked for it. */
 static int take_back(tb_engine *e, uint32_t file, const struct news *news)
 {
     const struct tb_wire_range coming = {news->offset, news->offset + news->n};

@@ -34,7 +34,7 @@ static inline bool tb_is_elsewhere(const tb_engine *e, uint32_t file)
  */
 int tb_shared_look(tb_engine *e, uint32_t file, struct tb_told *told);
 void tb_shared_learn(tb_engine *e, uint32_t file, const struct tb_told *told);
-/* Bytes are about to be written: what other nodes commit meanwhile does not take them away (shared/recent.h). Of a shared file. */
+/* Bytes of a shared file are about to be written: a commit of another node until then does not take them away (shared/recent.h). */
 int tb_shared_note_write(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
 /* What is dirty is seen by all from now on, and what went past the buffers (`passed`). Also looks. */
 int tb_shared_commit(tb_engine *e, uint32_t file, bool passed);

@@ -246,7 +246,7 @@ static int remove_older(tb_engine *e, uint32_t file, const struct tb_ranges *ran
     tell_of_newer(e, file);
     rc = drop_records(e, file, ranges);
     rc = rc ? rc : remove_ranges(e, file, ranges, false);
-    f->n_let_go++; /* who listed what is dirty meanwhile may have met some of it */
+    f->n_let_go++; /* a list of dirty bytes that was made at the same time may hold some of it */
     f->n_torn++;
     f->n_tearing--;
     return rc;

@@ -135,7 +135,7 @@ static void test_what_has_to_go_is_refused(void **state)
     expect(0, 50, 60, 2);
 }
 
-/* A list from before the bytes went displaces nobody. Of bytes that nobody else has it does no harm, and the node takes it back. */
+/* A list from before the bytes went displaces no other node. Of bytes that no other node has it does no harm: the node takes it back. */
 static void test_a_list_of_before_is_stale(void **state)
 {
     (void)state;

@@ -48,10 +48,14 @@ def _leave(run: Path, logs: list[str]) -> None:
     report = own_report(logs)
     if not report:
         return
-    shutil.copy(report, run / "reframe.json")
-    done = subprocess.run([sys.executable, "-c", REPORT, "report", str(run)], check=False)
-    if done.returncode == 0:
-        _move_latest(run)
+    try:
+        shutil.copy(report, run / "reframe.json")
+        done = subprocess.run([sys.executable, "-c", REPORT, "report", str(run)], check=False)
+        if done.returncode == 0:
+            _move_latest(run)
+    except OSError as e:
+        why = f"{e.filename2 or e.filename}: {e.strerror}"
+        print(f"tierbench: {why}; the report of {run.name} is not whole, or not the latest", file=sys.stderr)
 
 
 def _move_latest(run: Path) -> None:
@@ -59,7 +63,11 @@ def _move_latest(run: Path) -> None:
     link = run.parent.parent / "latest"
     made = link.with_name(f".latest-{os.getpid()}")
     made.symlink_to(run.relative_to(link.parent))
-    made.replace(link)
+    try:
+        made.replace(link)
+    except OSError:
+        made.unlink()
+        raise
 
 
 def report_at_the_end(run: Path) -> None:
