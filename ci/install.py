@@ -64,8 +64,12 @@ def install(build: Path, tree: Path) -> int:
     ]
     made.mkdir(parents=True)
     try:
-        subprocess.run(["cmake", "--install", build, "--prefix", made], check=True, stdout=subprocess.DEVNULL,
-                       env={k: v for k, v in os.environ.items() if k != "DESTDIR"})  # fmt: skip
+        subprocess.run(
+            ["cmake", "--install", build, "--prefix", made],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env={k: v for k, v in os.environ.items() if k != "DESTDIR"},
+        )
         lay_out_python(made)
         files = sorted(p.relative_to(made) for p in made.rglob("*") if p.is_symlink() or not p.is_dir())
         folders = sorted(p.relative_to(made) for p in made.rglob("*") if p.is_dir() and not p.is_symlink())

@@ -129,8 +129,11 @@ class Io500(RuleTest):
         ran = {name: self._ran(results.stage, name) for name in io500.PHASES}
         self.outcome = io500.outcome(ran, self.sizes.ranks)
         summary = "\n".join(io500.lines(self.outcome)) + "\n"
-        told = io500.as_json(self.outcome) | {"tiers": self.tiers, "factor": self.factor,
-                                              "scale": self.plan.scale}  # fmt: skip
+        told = io500.as_json(self.outcome) | {
+            "tiers": self.tiers,
+            "factor": self.factor,
+            "scale": self.plan.scale,
+        }
         for metric in self.metric_names():
             (results.folder(metric) / "summary.txt").write_text(summary)
         (results.folder("score") / "io500.json").write_text(json.dumps(told, indent=1))
@@ -141,9 +144,15 @@ class Io500(RuleTest):
         for name, unit in (("bandwidth", "GiB/s"), ("metadata", "kIOPS"), ("score", "score")):
             value = getattr(self.outcome, name)
             if value:
-                found[name] = {"metric": "bandwidth" if name == "bandwidth" else "rate", "unit": unit,
-                               "value": value, "driver": drivers, "command": "the twelve phases",
-                               "verified": verified, "invalid": invalid}  # fmt: skip
+                found[name] = {
+                    "metric": "bandwidth" if name == "bandwidth" else "rate",
+                    "unit": unit,
+                    "value": value,
+                    "driver": drivers,
+                    "command": "the twelve phases",
+                    "verified": verified,
+                    "invalid": invalid,
+                }
         return found
 
     def _ran(self, stage: Path, name: str) -> io500.Ran:
@@ -178,8 +187,10 @@ class Io500(RuleTest):
         if self.site.modelled and p.name.startswith("ior") and p.name.endswith("read"):
             case["read_limit"] = self.expected()[p.name]
         if stonewall:
-            case |= {"sustained": (p.seconds or 0) >= stonewall,
-                     "sustained_by": f"wrote for {p.seconds:.1f} s, stonewall {stonewall} s"}  # fmt: skip
+            case |= {
+                "sustained": (p.seconds or 0) >= stonewall,
+                "sustained_by": f"wrote for {p.seconds:.1f} s, stonewall {stonewall} s",
+            }
         return case
 
     def expected(self) -> dict[str, float]:

@@ -84,9 +84,15 @@ class Neighbour(rfm.RunOnlyRegressionTest):
     def plan(self) -> Plan:
         """What its places need to know."""
         return Plan(
-            name="neighbour", tiers=self.way, policy="max-bandwidth", mode=self.mode, ranks=self.num_tasks,
-            nodes=self.nodes, config_bytes=self.node_bytes, place_bytes=self.nodes * self.node_bytes,
-        )  # fmt: skip
+            name="neighbour",
+            tiers=self.way,
+            policy="max-bandwidth",
+            mode=self.mode,
+            ranks=self.num_tasks,
+            nodes=self.nodes,
+            config_bytes=self.node_bytes,
+            place_bytes=self.nodes * self.node_bytes,
+        )
 
     @property
     def mode(self) -> str:
@@ -215,11 +221,33 @@ class Neighbour(rfm.RunOnlyRegressionTest):
     def case(self, access: str, rate: float, number: int) -> Case:
         """What was measured, and by what it was shown where the bytes came from."""
         return Case(
-            test=f"nodes-{access}", system="summit", site=self.site.name, tiers=self.way, mode=self.mode,
-            fsync="pfs", policy="max-bandwidth", repetition=number, metric="bandwidth", unit="MiB/s",
-            direction="higher", value=rate, open_s=None, write_s=None, close_s=None, total_s=None,
-            drain_s=None, verified=True, driver="tb-ior", modelled=True,
-            command=" ".join(["tb-ior", *self.executable_opts]), ranks=self.num_tasks,
-            bytes=self.nodes * self.node_bytes, published=None, published_source=None, requirement=None,
-            factor=FACTOR, nodes=self.nodes, witness="the engine's counters and the trace of the PFS",
-        )  # fmt: skip
+            test=f"nodes-{access}",
+            system="summit",
+            site=self.site.name,
+            tiers=self.way,
+            mode=self.mode,
+            fsync="pfs",
+            policy="max-bandwidth",
+            repetition=number,
+            metric="bandwidth",
+            unit="MiB/s",
+            direction="higher",
+            value=rate,
+            open_s=None,
+            write_s=None,
+            close_s=None,
+            total_s=None,
+            drain_s=None,
+            verified=True,
+            driver="tb-ior",
+            modelled=True,
+            command=" ".join(["tb-ior", *self.executable_opts]),
+            ranks=self.num_tasks,
+            bytes=self.nodes * self.node_bytes,
+            published=None,
+            published_source=None,
+            requirement=None,
+            factor=FACTOR,
+            nodes=self.nodes,
+            witness="the engine's counters and the trace of the PFS",
+        )

@@ -14,7 +14,7 @@ Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class Steps(Driver):
-    """A program whose result is also JSON."""
+    """A program that writes its result also as JSON."""
 
     ranks = 2
 

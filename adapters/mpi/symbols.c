@@ -19,7 +19,7 @@ static void *find(void *where, const char *name)
     void *found = dlsym(where, name), *library = found ? NULL : dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
     if (library) {
         found = dlsym(library, name);
-        dlclose(library); /* it stays: somebody else loaded it */
+        dlclose(library); /* it stays loaded: the program loaded it, too */
     }
     return found;
 }

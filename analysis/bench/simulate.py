@@ -155,39 +155,53 @@ def independent(rounds: int) -> None:
     looked_at = (normal, drifting, correlated)
     names = [word for kind in looked_at for word in (kind.__name__, "not named: holds")]
     few = max(rounds // 4, 1)  # takes long
-    _table(["n", *names], (
-        [str(n), *(_per_cent(x) for kind in looked_at for x in named(kind, n, few))]
-        for n in (*SIZES[2:], independence.TESTABLE, 40)
-    ))  # fmt: skip
+    _table(
+        ["n", *names],
+        (
+            [str(n), *(_per_cent(x) for kind in looked_at for x in named(kind, n, few))]
+            for n in (*SIZES[2:], independence.TESTABLE, 40)
+        ),
+    )
 
 
 def alarms(rounds: int) -> None:
     """How often `compare` shows what is not there."""
     cases = ((1, 5), (1, 8), (6, 5), (6, 8))
-    _table(["repetitions", *(f"{counted(m, 'metric')}, n = {n}" for m, n in cases)], (
-        [kind.__name__, *(_per_cent(compare_alarms(kind, m, n, 2 * rounds)) for m, n in cases)]
-        for kind in (normal, skewed, correlated)
-    ))  # fmt: skip
+    _table(
+        ["repetitions", *(f"{counted(m, 'metric')}, n = {n}" for m, n in cases)],
+        (
+            [kind.__name__, *(_per_cent(compare_alarms(kind, m, n, 2 * rounds)) for m, n in cases)]
+            for kind in (normal, skewed, correlated)
+        ),
+    )
 
 
 def histories(rounds: int) -> None:
     """How often a history shows a step."""
     few = max(rounds // 4, 1)  # takes long
-    _table(["history of 20 runs", "shows a step"], iter([
-        ["none, any change counts", _per_cent(history_shows(0, [10], few, 0))],
-        ["none, 5 % threshold", _per_cent(history_shows(0, [10], few, 0.05))],
-        ["10 % at run 3 to 17", _per_cent(history_shows(0.1, range(3, 18), few, 0.05))],
-        ["10 % at run 10", _per_cent(history_shows(0.1, [10], few, 0.05))],
-    ]))  # fmt: skip
+    _table(
+        ["history of 20 runs", "shows a step"],
+        iter(
+            [
+                ["none, any change counts", _per_cent(history_shows(0, [10], few, 0))],
+                ["none, 5 % threshold", _per_cent(history_shows(0, [10], few, 0.05))],
+                ["10 % at run 3 to 17", _per_cent(history_shows(0.1, range(3, 18), few, 0.05))],
+                ["10 % at run 10", _per_cent(history_shows(0.1, [10], few, 0.05))],
+            ]
+        ),
+    )
 
 
 def powers(rounds: int) -> None:
     """How often `compare` shows a slowdown; always of `power.ROUNDS` samples."""
     del rounds
-    _table(["difference, noise", *(str(n) for n in power.SIZES)], (
-        [f"{d:.0%} at {s:.0%}", *(_per_cent(power.often_shown(n, s, d, 0.05, 1)) for n in power.SIZES)]
-        for d, s in ((0.1, 0.01), (0.1, 0.03), (0.1, 0.05), (0.1, 0.1), (0.2, 0.05), (0.2, 0.1))
-    ))  # fmt: skip
+    _table(
+        ["difference, noise", *(str(n) for n in power.SIZES)],
+        (
+            [f"{d:.0%} at {s:.0%}", *(_per_cent(power.often_shown(n, s, d, 0.05, 1)) for n in power.SIZES)]
+            for d, s in ((0.1, 0.01), (0.1, 0.03), (0.1, 0.05), (0.1, 0.1), (0.2, 0.05), (0.2, 0.1))
+        ),
+    )
 
 
 TABLES = {table.__name__: table for table in (coverage, independent, alarms, histories, powers)}

@@ -18,8 +18,14 @@ from numpy.typing import NDArray
 
 MAGIC = 6567223
 HEADER_BYTES = 1328
-IDS = {"POSIX": (1, 4), "MPI-IO": (2, 3), "STDIO": (9, 2), "DXT_POSIX": (10, 1), "DXT_MPIIO": (11, 2),
-       "HEATMAP": (15, 1)}  # fmt: skip
+IDS = {
+    "POSIX": (1, 4),
+    "MPI-IO": (2, 3),
+    "STDIO": (9, 2),
+    "DXT_POSIX": (10, 1),
+    "DXT_MPIIO": (11, 2),
+    "HEATMAP": (15, 1),
+}
 SIZES = {"POSIX": (69, 17), "STDIO": (14, 15)}
 SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("start_s", "<f8"), ("end_s", "<f8")])
 
@@ -129,13 +135,29 @@ def strided(ranks: int = 4, each: int = 64, length: int = 1 << 20, slow: int = 3
         )
     total = ranks * each
     made.counters(
-        "POSIX", file, -1, OPENS=ranks, WRITES=total, BYTES_WRITTEN=total * length,
-        MAX_BYTE_WRITTEN=total * length - 1, SIZE_WRITE_100K_1M=total, SEQ_WRITES=total - ranks,
-        FILE_ALIGNMENT=4096, ACCESS1_ACCESS=length, ACCESS1_COUNT=total, FASTEST_RANK=0,
+        "POSIX",
+        file,
+        -1,
+        OPENS=ranks,
+        WRITES=total,
+        BYTES_WRITTEN=total * length,
+        MAX_BYTE_WRITTEN=total * length - 1,
+        SIZE_WRITE_100K_1M=total,
+        SEQ_WRITES=total - ranks,
+        FILE_ALIGNMENT=4096,
+        ACCESS1_ACCESS=length,
+        ACCESS1_COUNT=total,
+        FASTEST_RANK=0,
         FASTEST_RANK_BYTES=each * length,
-        SLOWEST_RANK=slow, SLOWEST_RANK_BYTES=each * length, F_WRITE_TIME=each * (0.05 + 0.01 * (ranks - 1)),
-        F_META_TIME=0.02, F_FASTEST_RANK_TIME=each * 0.01, F_SLOWEST_RANK_TIME=each * 0.05,
-        F_OPEN_START_TIMESTAMP=0.001, F_OPEN_END_TIMESTAMP=0.004, F_CLOSE_START_TIMESTAMP=3.3,
+        SLOWEST_RANK=slow,
+        SLOWEST_RANK_BYTES=each * length,
+        F_WRITE_TIME=each * (0.05 + 0.01 * (ranks - 1)),
+        F_META_TIME=0.02,
+        F_FASTEST_RANK_TIME=each * 0.01,
+        F_SLOWEST_RANK_TIME=each * 0.05,
+        F_OPEN_START_TIMESTAMP=0.001,
+        F_OPEN_END_TIMESTAMP=0.004,
+        F_CLOSE_START_TIMESTAMP=3.3,
         F_CLOSE_END_TIMESTAMP=3.31,
-    )  # fmt: skip
+    )
     return made

@@ -45,8 +45,12 @@ COMMANDS = (
     "power FILE --difference 10",
     "try --pfs . --ram 64MiB -c FILE -o new -- true {pfs}",
 )
-FOLDERS = ("try --pfs FILE --ram 64MiB -o new -- true {pfs}", "try --pfs . --nvme FILE -o new -- true {pfs}",
-           "site init --pfs FILE -o new.py", "site init --pfs . --nvme FILE -o new.py")  # fmt: skip
+FOLDERS = (
+    "try --pfs FILE --ram 64MiB -o new -- true {pfs}",
+    "try --pfs . --nvme FILE -o new -- true {pfs}",
+    "site init --pfs FILE -o new.py",
+    "site init --pfs . --nvme FILE -o new.py",
+)
 OUTPUTS = (
     "compare RUN RUN --json FILE",
     "compare RUN RUN -o FILE",
@@ -55,8 +59,15 @@ OUTPUTS = (
     "try --pfs . --ram 64MiB -o FILE -- true {pfs}",
     "site init --pfs . -o FILE",
 )
-INSIDE = ("provenance.json", "reframe.json", "CASE/case.json", "CASE/plan.json", "CASE/stats.json",
-          "CASE/summary.json", "trial.json")  # fmt: skip
+INSIDE = (
+    "provenance.json",
+    "reframe.json",
+    "CASE/case.json",
+    "CASE/plan.json",
+    "CASE/stats.json",
+    "CASE/summary.json",
+    "trial.json",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -111,9 +122,13 @@ def filled(line: str, file: Path, run: Path, log: Path) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_file_to_read(
-    line: str, kind: str, shared_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    kind: str,
+    shared_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     file, log = tmp_path / "of others" / "file", darshan_logs.strided().write(tmp_path / "app.darshan")
     make(kind, file)
@@ -135,9 +150,13 @@ def test_a_folder_to_use(
 @pytest.mark.parametrize("kind", ["fifo", "device", "directory", "empty"])
 @pytest.mark.parametrize("line", OUTPUTS)
 def test_a_file_to_write(
-    line: str, kind: str, shared_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    kind: str,
+    shared_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     """What is written whole is renamed into its place: that must never remove what is no file."""
     if kind == ("empty" if "--json" in line else "directory") and "." not in line.split():
         return  # is what is allowed

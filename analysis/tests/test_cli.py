@@ -73,17 +73,20 @@ def test_completion_completes(capsys: pytest.CaptureFixture[str]) -> None:
         assert (done.stdout.strip(), done.stderr) == (found, "")
 
 
-@pytest.mark.parametrize(("words", "says"), [
-    (["reprot"], "unknown command 'reprot'; the nearest is report; allowed: try, site, report"),
-    (["xyzzy"], "unknown command 'xyzzy'; allowed: try, site, report"),
-    (["compare", "a", "b", "--treshold", "4"], "unknown option '--treshold'; the nearest is --threshold"),
-    (["compare", "a", "--jsn=x"], "unknown option '--jsn=x'; the nearest is --json"),
-    (["list", "a", "b"], "unexpected word 'b'"),
-    (["compare", "a", "--by", "teirs"], "invalid choice: 'teirs' (choose from"),
-    (["recipes", "sumit"], "'sumit'; the nearest is summit; allowed: cfs"),
-    (["help", "reprot"], "the nearest is report"),
-    ([], "required: COMMAND"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["reprot"], "unknown command 'reprot'; the nearest is report; allowed: try, site, report"),
+        (["xyzzy"], "unknown command 'xyzzy'; allowed: try, site, report"),
+        (["compare", "a", "b", "--treshold", "4"], "unknown option '--treshold'; the nearest is --threshold"),
+        (["compare", "a", "--jsn=x"], "unknown option '--jsn=x'; the nearest is --json"),
+        (["list", "a", "b"], "unexpected word 'b'"),
+        (["compare", "a", "--by", "teirs"], "invalid choice: 'teirs' (choose from"),
+        (["recipes", "sumit"], "'sumit'; the nearest is summit; allowed: cfs"),
+        (["help", "reprot"], "the nearest is report"),
+        ([], "required: COMMAND"),
+    ],
+)
 def test_a_wrong_word_is_told_in_one_line(
     words: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,11 +102,14 @@ def test_exit_statuses_are_one_table(capsys: pytest.CaptureFixture[str]) -> None
         assert f"  {status:<8} {meaning}\n" in told and f".TP\n{status}\n{meaning}.\n" in page
 
 
-@pytest.mark.parametrize(("document", "says"), [
-    (STATS, "is the counters of an instance (`tierctl --stats`), which hold no repetitions"),
-    ({"region": {}, "tiers": []}, "is a plan (`tierctl plan --json`)"),
-    ({"runs": []}, "is not a ReFrame report (it has no session_info)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        (STATS, "is the counters of an instance (`tierctl --stats`), which hold no repetitions"),
+        ({"region": {}, "tiers": []}, "is a plan (`tierctl plan --json`)"),
+        ({"runs": []}, "is not a ReFrame report (it has no session_info)"),
+    ],
+)
 def test_compare_says_what_a_file_is_and_what_is_allowed(
     document: object, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,9 +22,14 @@ ROOT = Path(__file__).resolve().parents[2] / "ci" / "ramble"
 IOR = Path(__file__).parent / "data" / "ior-4.0.0"
 MODIFIER = ROOT / "modifiers" / "tierbench"
 GOOD: dict[str, Any] = {
-    "exit_status": 0, "mode": "persistent-async", "errors": [], "spilled": 0, "drain_s": 0.5,
-    "tiers": [{"name": "ram", "dirty": 0, "bytes_in": 4096, "bytes_out": 0}], "pfs": {"bytes_written": 4096},
-}  # fmt: skip
+    "exit_status": 0,
+    "mode": "persistent-async",
+    "errors": [],
+    "spilled": 0,
+    "drain_s": 0.5,
+    "tiers": [{"name": "ram", "dirty": 0, "bytes_in": 4096, "bytes_out": 0}],
+    "pfs": {"bytes_written": 4096},
+}
 
 
 def load(monkeypatch: pytest.MonkeyPatch, path: Path, kit: str) -> tuple[type, dict[str, list[Any]]]:
@@ -41,8 +46,12 @@ def load(monkeypatch: pytest.MonkeyPatch, path: Path, kit: str) -> tuple[type, d
     module.__dict__.update({word: note(word) for word in words} | base)
     executable = ModuleType("ramble.util.executable")
     executable.__dict__["CommandExecutable"] = lambda name, **more: SimpleNamespace(name=name, **more)
-    for name, made in (("ramble", ModuleType("ramble")), ("ramble.util", ModuleType("ramble.util")),
-                       (f"ramble.{kit}", module), ("ramble.util.executable", executable)):  # fmt: skip
+    for name, made in (
+        ("ramble", ModuleType("ramble")),
+        ("ramble.util", ModuleType("ramble.util")),
+        (f"ramble.{kit}", module),
+        ("ramble.util.executable", executable),
+    ):
         monkeypatch.setitem(sys.modules, name, made)
     scope: dict[str, Any] = {}
     exec(compile(path.read_text(), str(path), "exec"), scope)

@@ -86,14 +86,21 @@ def test_no_arrow_goes_up_and_no_ring() -> None:
     assert problems(found) == []
 
 
-@pytest.mark.parametrize(("module", "line", "told"), [
-    ("base.text", "from tierbench.runs import samples", "base.text:1 imports tierbench.runs.samples"),
-    ("base.text", "def f():\n    from tierbench import cli", "base.text:2 imports tierbench.cli"),
-    ("judge.stats", "if TYPE_CHECKING:\n    import tierbench.pages.report", "imports tierbench.pages.report"),
-    ("judge.stats", "from ..pages.report import make", "imports tierbench.pages.report"),
-    ("judge.stats", "from tierbench.judge.compare import compare", "imports in a ring"),
-    ("judge.stats", "from . import compare", "imports in a ring"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("module", "line", "told"),
+    [
+        ("base.text", "from tierbench.runs import samples", "base.text:1 imports tierbench.runs.samples"),
+        ("base.text", "def f():\n    from tierbench import cli", "base.text:2 imports tierbench.cli"),
+        (
+            "judge.stats",
+            "if TYPE_CHECKING:\n    import tierbench.pages.report",
+            "imports tierbench.pages.report",
+        ),
+        ("judge.stats", "from ..pages.report import make", "imports tierbench.pages.report"),
+        ("judge.stats", "from tierbench.judge.compare import compare", "imports in a ring"),
+        ("judge.stats", "from . import compare", "imports in a ring"),
+    ],
+)
 def test_what_is_refused(module: str, line: str, told: str) -> None:
     found = arrows()
     name = f"tierbench.{module}"

@@ -23,15 +23,23 @@ sys.exit(status)
 
 def loaded(*words: str | Path) -> set[str]:
     """Those of `HEAVY` that a command of this line has loaded when it is done."""
-    done = subprocess.run([sys.executable, "-c", TOLD, *map(str, words)],
-                          capture_output=True, text=True, timeout=120)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", TOLD, *map(str, words)], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode in (0, 1), done.stderr
     return set(done.stdout.rpartition("loaded:")[2].split())
 
 
-@pytest.mark.parametrize("words", [
-    ["--help"], ["--version"], ["try", "--help"], ["help", "--man"], ["compare", "--help"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["--version"],
+        ["try", "--help"],
+        ["help", "--man"],
+        ["compare", "--help"],
+    ],
+)
 def test_help_loads_nothing(words: list[str]) -> None:
     assert loaded(*words) == set()
 

@@ -14,11 +14,26 @@ from tierbench.trial.plan import Trial
 def run(**changes: Any) -> dict[str, Any]:
     """A good run of 10 s."""
     return {
-        "version": 1, "configuration": "pfs", "exit_status": 0, "wall_s": 10.0, "drain_s": 0.0, "sync_s": 0.1,
-        "outputs": {"out": "a" * 64}, "fsync": "pfs", "fsyncs": 0, "tiers": {}, "pfs_written_bytes": 0,
-        "pfs_read_bytes": 0, "spilled_bytes": 0, "passed": 0, "errors": [], "asked_written_bytes": 1 << 20,
-        "asked_read_bytes": 1 << 20, "io_s": 4.0, **changes,
-    }  # fmt: skip
+        "version": 1,
+        "configuration": "pfs",
+        "exit_status": 0,
+        "wall_s": 10.0,
+        "drain_s": 0.0,
+        "sync_s": 0.1,
+        "outputs": {"out": "a" * 64},
+        "fsync": "pfs",
+        "fsyncs": 0,
+        "tiers": {},
+        "pfs_written_bytes": 0,
+        "pfs_read_bytes": 0,
+        "spilled_bytes": 0,
+        "passed": 0,
+        "errors": [],
+        "asked_written_bytes": 1 << 20,
+        "asked_read_bytes": 1 << 20,
+        "io_s": 4.0,
+        **changes,
+    }
 
 
 def tier(written: int = 1 << 20, read: int = 1 << 19, name: str = "ram") -> dict[str, dict[str, int]]:
@@ -43,8 +58,15 @@ def a_trial(folder: Path, runs: Mapping[str, Sequence[dict[str, Any]]]) -> Trial
             tiers = document["tiers"] or (tier() if name == "ram" else {})
             (place / "run.json").write_text(json.dumps(document | {"configuration": name, "tiers": tiers}))
     places: dict[str, Any] = {"directory": "/", "pfs": "/p", "folder": "/p/f", "tierctl": "/bin/true"}
-    trial = Trial(command=("true", "{pfs}/x"), inputs=(), read_only=(), configurations=files,
-                  repetitions=5, bare_s=9.5, **places)  # fmt: skip
+    trial = Trial(
+        command=("true", "{pfs}/x"),
+        inputs=(),
+        read_only=(),
+        configurations=files,
+        repetitions=5,
+        bare_s=9.5,
+        **places,
+    )
     trial.write(folder)
     return trial
 

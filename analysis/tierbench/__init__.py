@@ -9,7 +9,7 @@ ROOMS = (
     "recipes",  # what was run elsewhere
     "runs",  # what was measured here
     "judge",  # intervals, predictions, verdicts, comparisons
-    "forwarding",  # how many I/O nodes, and for whom
+    "forwarding",  # how many I/O nodes, and for which job
     "layout",  # what figures and pages are made on
     "trace",  # what Darshan logs say
     "site",  # the machine at hand
@@ -19,7 +19,17 @@ ROOMS = (
     "commands",  # what each subcommand of `tierbench` reads and does
     "cli",  # the command `tierbench`
 )
-FOR_THE_SUITE = ("base", "outputs", "recipes", "runs.case", "judge.asked", "judge.io500", "judge.launch",
-                 "judge.requirement", "trace", "trial")  # and nothing else  # fmt: skip
+FOR_THE_SUITE = (
+    "base",
+    "outputs",
+    "recipes",
+    "runs.case",
+    "judge.asked",
+    "judge.io500",
+    "judge.launch",
+    "judge.requirement",
+    "trace",
+    "trial",
+)  # and nothing else
 
 __version__ = "0.1.0"

@@ -146,7 +146,7 @@ static void preload(const struct run *r)
     setenv("LD_PRELOAD", libraries, 1);
 }
 
-/* In the child. Programs whose files are only staged out need no adapter. */
+/* In the child. For stage-out alone a program needs no adapter. */
 static void exec_program(const struct run *r)
 {
     if (r->daemon.config)

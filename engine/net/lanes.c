@@ -235,7 +235,7 @@ static int serve_one(struct served *s)
     return ops->send(s->lane, &head, s->answer, tb_now_ns() + (uint64_t)o->answer_ms * 1000000u);
 }
 
-/* The caller has proved who it is; an endpoint of libfabric takes seconds to be made where the processors are taken. */
+/* The caller has proved its name; an endpoint of libfabric takes seconds to be made where the processors are taken. */
 static void serve_until_end(struct served *s)
 {
     uint64_t until_ns = tb_now_ns() + (uint64_t)s->peer->common->options->answer_ms * 1000000u;
@@ -244,7 +244,7 @@ static void serve_until_end(struct served *s)
         rc = serve_one(s);
 }
 
-/* The last thing that it touches of the peer is the lock, which who waits for the count takes too. */
+/* The last thing that it touches of the peer is the lock, which a thread that waits for the count takes too. */
 static void *serve_lane(void *arg)
 {
     struct served s = *(struct served *)arg;

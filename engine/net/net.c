@@ -1,6 +1,6 @@
 /*
  * The peers of a daemon (net.h): opened once all N nodes have proved the secret and hold the same list; kept by a thread that
- * sends signs of life, notices their absence, and calls again who was lost.
+ * sends signs of life, notices their absence, and calls lost peers again.
  */
 #include "net/net.h"
 
@@ -376,7 +376,7 @@ static int begin(struct tb_net *net, struct tb_error *err)
     if ((net->folder = tb_members_open(net->options.folder, err)) < 0)
         return net->folder;
     tb_record_begin(net->options.node, &net->own);
-    net->gather.own = net->own; /* before anybody can call */
+    net->gather.own = net->own; /* before any peer can call */
     net->gather.peers = net->folder;
     rc = listen_for_peers(net, err);
     if (!rc)

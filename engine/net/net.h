@@ -32,7 +32,7 @@ struct tb_net_options {
     void *arg;
 };
 
-/* Returns when all nodes are connected and proved, or says in `err` who is missing, twice, or refused. */
+/* Returns when all nodes are connected and proved, or says in `err` which node is missing, came twice, or was refused. */
 int tb_net_open(const struct tb_net_options *options, struct tb_net **net, struct tb_error *err);
 unsigned tb_net_self(const struct tb_net *net);
 unsigned tb_net_count(const struct tb_net *net);

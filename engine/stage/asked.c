@@ -54,7 +54,7 @@ void tb_asked_end(struct tb_asked *a)
 static void answer(struct tb_question *q, int error)
 {
     if (send(q->fd, &error, sizeof(error), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EAGAIN)
-        return; /* who does not read is told the next time */
+        return; /* a reader that does not read now is told the next time */
     forget(q);
 }
 

@@ -1,6 +1,6 @@
 /*
  * A mover: the process that carries files. It watches a folder and moves each file after its
- * last close, or moves a list of files and ends; it writes the log, answers who waits, and
+ * last close, or moves a list of files and ends; it writes the log, answers waiting processes, and
  * keeps to the limits of its settings.
  *
  * What is alive is known by a lease: each mover holds a lock on a file of its own in the log's
@@ -28,7 +28,7 @@ struct tb_mover_plan {
     int ready;         /* gets a byte when it has begun; -1: none */
     bool stays;        /* without `control`: until a signal */
     bool all;          /* also what was in the folder before the first mover */
-    const char *asked; /* pairs alone: programs may ask for files by this name (asked.h); NULL: none */
+    const char *asked; /* one pair of folders alone: a program that runs may ask for files by this name (asked.h); NULL: none */
 };
 
 #define TB_MOVER_DONE 0

@@ -1,4 +1,4 @@
-/* For tests of reading: files that only the PFS has, and reads whose every byte is checked. */
+/* For tests of reading: files that only the PFS has, and reads with a check of every byte. */
 #ifndef TB_TEST_READS_H
 #define TB_TEST_READS_H
 

@@ -155,7 +155,7 @@ static int sim_dup(struct tb_io *io, int oldfd, int newfd)
     return 0;
 }
 
-/* A last layer whose operations succeed, without files, after `work_ns` of real work each. */
+/* A last layer without files: each operation succeeds after `work_ns` of real work. */
 static inline struct tb_io *sim_io(uint64_t work_ns)
 {
     static const struct tb_io_ops ops = {

@@ -116,8 +116,9 @@ class Acceptance(RecipeTest):
         recipe, pfs = self.published_run, self.places.pfs
         given = value_of(recipe.launches[0].arguments, "-o")
         file = str(pfs / (Path(given).name if given else self.recipe)) if pfs else given
-        self.launches = Launches(recipe, self.sizes, script, self.program, file, self.shares,
-                                 self.memory_hog, self.trace)  # fmt: skip
+        self.launches = Launches(
+            recipe, self.sizes, script, self.program, file, self.shares, self.memory_hog, self.trace
+        )
         self.launches.set_launcher(pfs)
         self.env_vars |= self.launches.hints(Path(self.stagedir))
         if script.plan.to_the_letter:

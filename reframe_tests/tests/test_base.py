@@ -40,11 +40,24 @@ def plan(**more: Any) -> Plan:
 
 def case(**more: Any) -> Case:
     given: dict[str, Any] = {
-        "test": "t", "system": "s", "metric": "bandwidth", "unit": "MiB/s", "direction": "higher",
-        "value": 2.5, "open_s": None, "write_s": None, "close_s": None, "total_s": None, "verified": True,
-        "driver": "d", "command": "c", "bytes": 1, "published": None, "published_source": None,
+        "test": "t",
+        "system": "s",
+        "metric": "bandwidth",
+        "unit": "MiB/s",
+        "direction": "higher",
+        "value": 2.5,
+        "open_s": None,
+        "write_s": None,
+        "close_s": None,
+        "total_s": None,
+        "verified": True,
+        "driver": "d",
+        "command": "c",
+        "bytes": 1,
+        "published": None,
+        "published_source": None,
         "requirement": None,
-    }  # fmt: skip
+    }
     return Case(**given | more)
 
 
@@ -138,8 +151,9 @@ def test_launches_with_and_without_tierctl() -> None:
     script = Script(SimpleNamespace(launcher=launcher), site(), plan())
     script.through_tierctl("stats.json", ["--trace", "t.darshan"])
     line = script.line("ior", ["-w"])
-    assert line.endswith("run -c tiers.yaml --mode persistent-async --stats stats.json --trace t.darshan --"
-                         " mpirun ior -w")  # fmt: skip
+    assert line.endswith(
+        "run -c tiers.yaml --mode persistent-async --stats stats.json --trace t.darshan -- mpirun ior -w"
+    )
     script.directly()
     assert script.line("ior", ["-w"]) == "mpirun ior -w"
     assert Script(None, site(), plan(managed=False)).plan_lines() == []

@@ -34,30 +34,79 @@ PUBLISHED: dict[str, tuple[int, int, int, tuple[str, ...]]] = {
     "cori-lustre-2-knl-direct": (960, 7680, 8, (f"srun ./IOR -w {POSIX} -B", f"srun ./IOR -r {POSIX} -B")),
     "cori-lustre-2-haswell": (960, 3840, 4, (f"srun ./IOR -w {POSIX}", f"srun ./IOR -r {POSIX}")),
     "cori-datawarp-1-mpiio": (
-        1120, 4480, 4, ("srun ./IOR -a MPIIO -g -t 512k -b 8g -o $DW_JOB_STRIPED/IOR_file -v",)),
+        1120,
+        4480,
+        4,
+        ("srun ./IOR -a MPIIO -g -t 512k -b 8g -o $DW_JOB_STRIPED/IOR_file -v",),
+    ),
     "cori-datawarp-1-posix": (
-        1120, 4480, 4, ("srun ./IOR -a POSIX -F -e -g -t 512k -b 8g -o $DW_JOB_STRIPED/IOR_file -v",)),
+        1120,
+        4480,
+        4,
+        ("srun ./IOR -a POSIX -F -e -g -t 512k -b 8g -o $DW_JOB_STRIPED/IOR_file -v",),
+    ),
     "cori-datawarp-1-iops": (
-        1120, 4480, 4, ("srun ./IOR -a POSIX -F -e -g -t 4k -b 1g -o $DW_JOB_STRIPED/IOR_file -v -z",)),
+        1120,
+        4480,
+        4,
+        ("srun ./IOR -a POSIX -F -e -g -t 4k -b 1g -o $DW_JOB_STRIPED/IOR_file -v -z",),
+    ),
     "cori-datawarp-2-posix": (
-        11000, 44000, 4, ("srun ./IOR -a POSIX -F -e -g -t 1M -b 8G -o $DW_JOB_STRIPED/IOR_file -v",)),
+        11000,
+        44000,
+        4,
+        ("srun ./IOR -a POSIX -F -e -g -t 1M -b 8G -o $DW_JOB_STRIPED/IOR_file -v",),
+    ),
     "cori-datawarp-2-mpiio": (
-        11000, 44000, 4, ("srun ./IOR -a MPIIO -g -t 1M -b 8G -o $DW_JOB_STRIPED/IOR_file -v",)),
+        11000,
+        44000,
+        4,
+        ("srun ./IOR -a MPIIO -g -t 1M -b 8G -o $DW_JOB_STRIPED/IOR_file -v",),
+    ),
     "cori-datawarp-2-iops": (
-        11000, 44000, 4, ("srun ./IOR -a POSIX -F -e -g -t 4k -b 1g -o $DW_JOB_STRIPED/IOR_file -v -z",)),
-    "cfs-iops": (28, 184, 8, (
-        "mpirun -n 184 --map-by node ./ior -w -r -z -e -C -F -t 4k -b 1g -o /global/cfs/iorfpprandfile",)),
-    "cfs-bandwidth": (51, 408, 8, (
-        "mpirun -n 408 --map-by node ./ior -w -r -e -C -F -t 1024k -b 32g -o /global/cfs/iorfppseqfile1MiB",)),  # noqa: E501
-    "perlmutter-write": (
-        1382, 5528, 4, (f"srun ./ior -w {STRIDED} /pscratch/IOR-strided.out -D 45",)),
-    "perlmutter-write-64m": (1024, 4096, 4, (
-        "srun ./ior -w -F -e -g -vv -O lustrestripecount=1 -t 64m -b 64g -D 45 -k -o /global/homes/g/glock/testFile",)),  # noqa: E501
-    "perlmutter-read": (1382, 5528, 4, (
-        f"srun ./ior -w {STRIDED} /pscratch/IOR-strided.out -k -O stoneWallingWearOut=1 -D 90",
-        f"srun ./ior -r {STRIDED} /pscratch//IOR-strided.out -k -D 30")),
-    "perlmutter-write-iops": (230, 7360, 32, (
-        "srun ./ior -w -t 4k -z -a POSIX -F -b 16g -e -g -vv -C -D 45 -o /pscratch/IOR-random.write.out",)),
+        11000,
+        44000,
+        4,
+        ("srun ./IOR -a POSIX -F -e -g -t 4k -b 1g -o $DW_JOB_STRIPED/IOR_file -v -z",),
+    ),
+    "cfs-iops": (
+        28,
+        184,
+        8,
+        ("mpirun -n 184 --map-by node ./ior -w -r -z -e -C -F -t 4k -b 1g -o /global/cfs/iorfpprandfile",),
+    ),
+    "cfs-bandwidth": (
+        51,
+        408,
+        8,
+        (
+            "mpirun -n 408 --map-by node ./ior -w -r -e -C -F -t 1024k -b 32g -o /global/cfs/iorfppseqfile1MiB",  # noqa: E501
+        ),
+    ),
+    "perlmutter-write": (1382, 5528, 4, (f"srun ./ior -w {STRIDED} /pscratch/IOR-strided.out -D 45",)),
+    "perlmutter-write-64m": (
+        1024,
+        4096,
+        4,
+        (
+            "srun ./ior -w -F -e -g -vv -O lustrestripecount=1 -t 64m -b 64g -D 45 -k -o /global/homes/g/glock/testFile",  # noqa: E501
+        ),
+    ),
+    "perlmutter-read": (
+        1382,
+        5528,
+        4,
+        (
+            f"srun ./ior -w {STRIDED} /pscratch/IOR-strided.out -k -O stoneWallingWearOut=1 -D 90",
+            f"srun ./ior -r {STRIDED} /pscratch//IOR-strided.out -k -D 30",
+        ),
+    ),
+    "perlmutter-write-iops": (
+        230,
+        7360,
+        32,
+        ("srun ./ior -w -t 4k -z -a POSIX -F -b 16g -e -g -vv -C -D 45 -o /pscratch/IOR-random.write.out",),
+    ),
     "perlmutter-read-iops": (230, 7360, 32, RANDOM),
     "perlmutter-read-iops-1024": (1024, 32768, 32, RANDOM),
     "summit-gpfs-2": (2, 32, 16, (f"jsrun -n 2 {SUMMIT} ./output/ior_file_easy",)),
@@ -66,7 +115,7 @@ PUBLISHED: dict[str, tuple[int, int, int, tuple[str, ...]]] = {
     "summit-nvme-1100": (1100, 17600, 16, (f"jsrun -n 1100 {SUMMIT} /mnt/bb/$USER/ior_file_easy",)),
     "summit-metadata-gpfs": (1, 2, 2, ("jsrun -n 2 -r 2 -a 1 -c 1 ./metadata",)),
     "summit-metadata-nvme": (1, 2, 2, ("jsrun -n 2 -r 2 -a 1 -c 1 --chdir ${BBPATH} ./metadata",)),
-}  # fmt: skip
+}
 CONDITIONS = {
     "cori-lustre-1-mpiio": [
         "lfs setstripe -S 8m -c $(lfs df $SCRATCH | grep -c OST) $SCRATCH",
@@ -183,15 +232,22 @@ def undone(tmp_path: Path, scratch: Path) -> bool:
     """What the recipe set was put back as the last thing, and of the files the user's alone are left."""
     calls = (tmp_path / "stage" / "calls").read_text().splitlines()
     assert calls[0] == f"lfs getstripe -d --yaml {scratch}" and calls[1:3] == [
-        f"lfs df {scratch}", f"lfs setstripe -S 8m -c 1 {scratch}"]  # fmt: skip
+        f"lfs df {scratch}",
+        f"lfs setstripe -S 8m -c 1 {scratch}",
+    ]
     assert calls[3].startswith("srun ")
     left = sorted(p.name for p in scratch.iterdir())
     return calls[-1] == UNDONE.format(scratch) and left == ["IOR_file.00000000", "IOR_file.old", "mine"]
 
 
-@pytest.mark.parametrize(("how", "status"), [
-    ("truncate -s 13142599925760 $SCRATCH/IOR_file", 0), ("true", 2), ("exit 3", 3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [
+        ("truncate -s 13142599925760 $SCRATCH/IOR_file", 0),
+        ("true", 2),
+        ("exit 3", 3),
+    ],
+)
 def test_what_a_published_run_sets_and_leaves_is_undone(
     scripts: dict[str, list[str]], tmp_path: Path, how: str, status: int
 ) -> None:

@@ -90,12 +90,15 @@ def test_the_metadata_program_is_told_a_count() -> None:
     assert found.arguments == ((str(found.operations),),)
 
 
-@pytest.mark.parametrize(("key", "value", "allowed"), [
-    ("nodes", "some", "published or a whole number above 0"),
-    ("ranks_per_node", 0, "published or a whole number above 0"),
-    ("bytes", "64m", "published, a number and s, or a number and memory"),
-    ("seconds", "1.5", "published or a fraction such as 1/45"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("nodes", "some", "published or a whole number above 0"),
+        ("ranks_per_node", 0, "published or a whole number above 0"),
+        ("bytes", "64m", "published, a number and s, or a number and memory"),
+        ("seconds", "1.5", "published or a fraction such as 1/45"),
+    ],
+)
 def test_a_bad_scale_names_file_key_and_what_is_allowed(
     tmp_path: Path, key: str, value: object, allowed: str
 ) -> None:
@@ -206,10 +209,17 @@ def test_an_output_without_numbers_is_no_result() -> None:
             outputs_of(limited + script_goes_on)
 
 
-@pytest.mark.parametrize(("sizes_there", "extent", "status"), [
-    ([100, 100], "complete", 0), ([100, 99], "complete", 2), ([100], "complete", 2), ([], "complete", 2),
-    ([60, 50], "stonewalled", 0), ([60, 0], "stonewalled", 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sizes_there", "extent", "status"),
+    [
+        ([100, 100], "complete", 0),
+        ([100, 99], "complete", 2),
+        ([100], "complete", 2),
+        ([], "complete", 2),
+        ([60, 50], "stonewalled", 0),
+        ([60, 0], "stonewalled", 2),
+    ],
+)
 def test_a_dataset_that_is_not_there_is_refused(
     tmp_path: Path, sizes_there: list[int], extent: str, status: int
 ) -> None:

@@ -55,7 +55,7 @@ void tb_step_compute(double began, int64_t microseconds)
         sleep_ns((int64_t)(left * 1e9));
 }
 
-/* A file that was closed already is opened again: fsync puts its bytes on the device whoever wrote them. */
+/* A file that was closed already is opened again: fsync puts its bytes on the device, whichever process wrote them. */
 static void sync_file(const char *path)
 {
     int fd = open(path, O_RDWR);
@@ -126,7 +126,7 @@ static void print_json(FILE *out, const struct tb_world *w, const struct tb_step
     fprintf(out, "\"io_s\": %.6f, \"as_written\": %s}\n", io_seconds(s), !s->bytes_read ? "null" : s->wrong ? "false" : "true");
 }
 
-/* A result that cannot be kept is a failed run: whoever asked for it would read an older one. */
+/* A result that cannot be kept is a failed run: its reader would find an older one. */
 static void write_json(const char *path, const struct tb_world *w, const struct tb_steps *s, const char *command)
 {
     FILE *out = fopen(path, "w");

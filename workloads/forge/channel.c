@@ -24,16 +24,16 @@ struct slot {
 
 struct tb_channel {
     struct tb_channel_settings settings;
-    int node, busy, next; /* who serves; slots in use; the slot of the next request */
+    int node, busy, next; /* the server; slots in use; the slot of the next request */
     uint64_t number;
     int64_t messages;
     struct slot *slot;
     void *memory;        /* the rooms of all slots; NULL: each has its own, which no I/O node sees */
     struct tb_seen seen; /* where an I/O node finds it */
-    bool in_place;       /* who serves sees it */
+    bool in_place;       /* the server sees it */
     char *path;          /* of the open file; NULL: none */
     bool direct;
-    int handle; /* at the one who serves */
+    int handle; /* at the server */
     struct tb_files *own;
     double heard, asked; /* when the I/O node gave a sign of life; when it was asked for one, 0: it is not */
     struct tb_message ping;

@@ -160,7 +160,7 @@ static void say_started(char *out, size_t room)
     strftime(out, room, "%Y-%m-%dT%H:%M:%S%z", &local);
 }
 
-/* Files come before the text: a user who reads the text can open them. */
+/* Files come before the text: when a user reads the text, they are there. */
 static void tell(struct tb_report *r, const struct tb_client *client, const struct tb_node_counts *counts)
 {
     tb_report_gather(r, client, counts);

@@ -3,9 +3,9 @@
  * others, the clients; with none of them the clients read and write themselves.
  *
  * main reads the command line and the scenario (folder input), and reports (folder report). A client runs its patterns
- * (client): which requests they make says layout, who serves them says the map (input/map), and channel sends them, with
- * the bytes in messages or in memory that both see (memory). An I/O node (folder io_node) receives, queues and does them in
- * threads on its files (files). Without I/O nodes the channel does requests on files of its own.
+ * (client.c): layout.c computes their requests, input/map.c the I/O node that serves them, and channel.c sends them, with
+ * the bytes in messages or in memory that both see (memory.c). An I/O node (folder io_node) receives and queues them, and
+ * does them in threads on its files (files.c). Without I/O nodes the channel does requests on files of its own.
  */
 #ifndef TB_FORGE_H
 #define TB_FORGE_H
@@ -37,7 +37,7 @@ struct tb_json {
 /* Always false. `what` is what is allowed there. */
 bool tb_json_refuse(const struct tb_json *node, const char *what, struct tb_complaint *c);
 json_t *tb_json_parse(const char *text, size_t length, const char *file, struct tb_complaint *c);
-/* Whether it is an object whose keys are all in `keys`, which ends with NULL. */
+/* Is it an object with no key that is not in `keys`? The list ends with NULL. */
 bool tb_json_object(const struct tb_json *node, const char *const *keys, struct tb_complaint *c);
 bool tb_json_list(const struct tb_json *node, size_t least, size_t most, const char *of, struct tb_complaint *c);
 struct tb_json tb_json_element(const struct tb_json *list, size_t index);

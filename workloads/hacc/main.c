@@ -75,7 +75,7 @@ static void write_checkpoint(const struct tb_options *o, const struct tb_world *
     s->bytes_written += p.bytes * p.parts;
 }
 
-/* A restart with other ranks than the checkpoint's is none: its header says who wrote what. */
+/* A restart with other ranks than the checkpoint's is refused: the header says which rank wrote what. */
 static bool header_fits(const struct tb_options *o, const struct tb_hacc_part *p, const int64_t *words)
 {
     return words[2] == o->header && words[3] == TB_HACC_RECORD && words[4] == p->particles && words[6] == p->ranks &&

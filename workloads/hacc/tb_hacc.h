@@ -16,7 +16,7 @@ struct tb_options {
     bool mpiio, file_per_process, no_read, flush;
 };
 
-/* Of one file: who shares it, and where this rank's particles begin in it. */
+/* One file: the ranks that share it, and where this rank's particles begin in it. */
 struct tb_hacc_part {
     MPI_Comm comm; /* the ranks of the file */
     int id, parts, rank, ranks;

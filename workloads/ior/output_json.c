@@ -90,7 +90,7 @@ static void leave(struct writer *w, char bracket)
     w->comma = true;
 }
 
-/* Rows that the text alone has, and those whose condition does not hold, are left out. */
+/* Rows that the text alone has are left out, and so are rows with a condition that does not hold. */
 static void fields(struct writer *w, const struct tb_field *f, const struct tb_test *t)
 {
     for (; f->name; f++) {

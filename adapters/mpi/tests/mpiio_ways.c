@@ -136,7 +136,7 @@ static void strided(const char *name, int collective)
 #define RECORD 50
 #define RECORDS 40
 
-/* Written in the order of ranks, read as each comes: every record once, by whoever gets it. */
+/* Written in the order of ranks, read in any order: each record is read once, by one of the ranks. */
 static void shared_pointer(const char *name)
 {
     MPI_File file = open_file(name, 0);
@@ -171,7 +171,7 @@ static void shared_pointer(const char *name)
     close_file(&file);
 }
 
-/* All ranks write the same bytes at once; whoever was last, it was all his. */
+/* All ranks write the same bytes at once. Afterwards all bytes are of one rank, any of them. */
 static void overlapping(const char *name, int is_strided)
 {
     MPI_File file = open_file(name, 0);

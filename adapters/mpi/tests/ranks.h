@@ -1,4 +1,4 @@
-/* What the MPI-IO test programs share: who we are, and how a wrong byte or a failed call ends the run. */
+/* What the MPI-IO test programs share: rank and number of ranks, and how a wrong byte or a failed call ends the run. */
 #ifndef TB_TEST_RANKS_H
 #define TB_TEST_RANKS_H
 

@@ -1,10 +1,10 @@
 /*
- * TIERBENCH_STAGE_IN=SOCKET:FOLDER says where files arrive and who brings them, and TIERBENCH_STAGE_FROM where they come
- * from. A name that is there costs one look; one that is not is a message to the mover, which answers when it has moved
- * the file, or knows of none. A wait of over a second names the mover. A mover that was killed answers nothing: then a
- * name that is in the folder of the sources is said to be missing.
+ * TIERBENCH_STAGE_IN=SOCKET:FOLDER names the mover's socket and the folder in which files arrive. TIERBENCH_STAGE_FROM is
+ * the folder of their sources. A name that exists costs one look. For one that does not exist, a message goes to the
+ * mover, which answers when it has moved the file, or that it knows of no such file. After a second of waiting a message
+ * names the mover. A killed mover does not answer: then a name that is in the folder of the sources is reported as missing.
  *
- * Limit: a folder that is read shows what has arrived.
+ * Limit: a listing of the folder shows only what has arrived.
  */
 #include "core/arrivals.h"
 

@@ -135,7 +135,7 @@ static int attach_to(const char *name, tb_engine **e)
  */
 extern const char tb_is_tool __attribute__((weak, visibility("default")));
 
-/* The first of the three variables that is set and not empty. A program that gained rights takes no instance from whom it gained them. */
+/* The first of the three variables that is set and not empty. A program with gained rights ignores them: another user may have set them. */
 static const char *asked_for(void)
 {
     static const char *const variables[] = {"TIERBENCH_INSTANCE", "TIERBENCH_CONFIG", "HERMES_CONF"};

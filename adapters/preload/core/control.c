@@ -1,7 +1,7 @@
 /*
- * One file's mode, promise and use, asked for by its path: core/control.h says by whom. A file
- * is meant, not a name: it is found among this process's descriptors by its identity, and the
- * engine is told by one of them.
+ * One file's mode, promise and use, asked for by its path (core/control.h names the callers).
+ * The request is about the file, not about the name. So the file is found by its identity
+ * among this process's descriptors, and the engine is called with one of them.
  */
 #include <fcntl.h>
 #include <sys/stat.h>

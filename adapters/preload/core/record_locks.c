@@ -32,8 +32,8 @@ struct tb_lock_mark {
 };
 
 /*
- * Whoever closes a descriptor of a file that is not marked holds the lock for reading, whoever changes marks or what is
- * kept for writing: so no file becomes marked between the look and the close.
+ * Held for reading by a thread that closes a descriptor of a file without a mark; for writing by a thread that changes
+ * marks or kept descriptors. So no file gets a mark between the look at it and the close.
  */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct tb_lock_mark *marks[BUCKETS], *unused;
@@ -41,8 +41,8 @@ static _Atomic int n_marks;
 static int next_kept[TB_FD_LIMIT]; /* untouched pages cost nothing */
 
 /*
- * How often this thread has it.  While a fork is made it is held for writing, and
- * the handlers that other libraries registered for forks may close descriptors.
+ * How often this thread has taken the lock. During a fork it is held for writing, and
+ * the fork handlers of other libraries may close descriptors.
  */
 static _Thread_local int held;
 

@@ -164,8 +164,8 @@ static char *place_of_name(char *template, int suffix)
 }
 
 /*
- * mkstemp and its kin, whose libc versions open past every wrapper. The name is put back as it
- * was where none could be made, as libc does.
+ * mkstemp and the like. libc's own versions open the file without any wrapper. If no file
+ * could be made, the name is put back as it was, as libc does.
  */
 static int make_file(char *template, int suffix, int flags)
 {

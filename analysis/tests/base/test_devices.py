@@ -113,11 +113,14 @@ def test_a_device_in_memory_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert devices.in_memory({"lies_on": found}) == "zram0"
 
 
-@pytest.mark.parametrize(("kind", "source", "key"), [
-    ("nfs4", "server:/export", "source nfs4 server:/export"),
-    ("lustre", "10.0.0.1@tcp:/fs", "source lustre 10.0.0.1@tcp:/fs"),
-    ("zfs", "pool/data", "source zfs pool"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "source", "key"),
+    [
+        ("nfs4", "server:/export", "source nfs4 server:/export"),
+        ("lustre", "10.0.0.1@tcp:/fs", "source lustre 10.0.0.1@tcp:/fs"),
+        ("zfs", "pool/data", "source zfs pool"),
+    ],
+)
 def test_a_servers_file_system_is_known_by_its_name(kind: str, source: str, key: str) -> None:
     found: dict[str, str] = {}
     devices._add_source(devices.Mount("0:50", kind, source, ""), found, 0)
@@ -134,4 +137,5 @@ def test_a_mount_of_this_machines_own_directory_is_that(tmp_path: Path) -> None:
 def test_what_is_no_directory_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert devices.main(["nvme=/none"]) == 2
     assert capsys.readouterr().err == (
-        "devices: nvme: /none: No such file or directory; allowed: a directory\n")  # fmt: skip
+        "devices: nvme: /none: No such file or directory; allowed: a directory\n"
+    )

@@ -93,38 +93,54 @@ NUMBER = "allowed: a number of at least 0"
 
 @pytest.mark.parametrize(
     ("name", "document", "told"),
-    [("stats", STATS | {"tiers": {}}, "tiers: {}; allowed: a list of: a mapping"),
-     ("stats", STATS | {"tiers": [3]}, "tiers[0]: 3; allowed: a mapping"),
-     ("stats", STATS | {"tiers": [{"bytes_in": 5}]}, "tiers[0]: lacks 'name'; allowed: text"),
-     ("stats", STATS | {"tiers": [{"name": 1}]}, "tiers[0].name: 1; allowed: text"),
-     ("stats", STATS | {"passed": -1}, f"passed: -1; {NUMBER}"),
-     ("stats", STATS | {"passed": True}, f"passed: True; {NUMBER}"),
-     ("stats", STATS | {"passed": float("inf")}, f"passed: inf; {NUMBER}"),
-     ("stats", STATS | {"drain_s": "soon"}, f"drain_s: 'soon'; {NUMBER}"),
-     ("stats", STATS | {"samples": {"seconds": [0, None]}}, f"samples.seconds[1]: None; {NUMBER}"),
-     ("stats", STATS | {"samples": {"seconds": [], "used": {"ram": 1}}},
-      "samples.used.ram: 1; allowed: a list of: a number of at least 0"),
-     ("plan", PLAN | {"tiers": [TIER | {"medium": 1}]}, "tiers[ram].medium: 1; allowed: text"),
-     ("plan", [], "[]; allowed: a mapping"),
-     ("plan", PLAN | {"tiers": "x" * 99}, "tiers: '" + "x" * 56 + "...; allowed: a list of: a mapping"),
-     ("case", {}, "lacks 'test'; allowed: text")],
-)  # fmt: skip
+    [
+        ("stats", STATS | {"tiers": {}}, "tiers: {}; allowed: a list of: a mapping"),
+        ("stats", STATS | {"tiers": [3]}, "tiers[0]: 3; allowed: a mapping"),
+        ("stats", STATS | {"tiers": [{"bytes_in": 5}]}, "tiers[0]: lacks 'name'; allowed: text"),
+        ("stats", STATS | {"tiers": [{"name": 1}]}, "tiers[0].name: 1; allowed: text"),
+        ("stats", STATS | {"passed": -1}, f"passed: -1; {NUMBER}"),
+        ("stats", STATS | {"passed": True}, f"passed: True; {NUMBER}"),
+        ("stats", STATS | {"passed": float("inf")}, f"passed: inf; {NUMBER}"),
+        ("stats", STATS | {"drain_s": "soon"}, f"drain_s: 'soon'; {NUMBER}"),
+        ("stats", STATS | {"samples": {"seconds": [0, None]}}, f"samples.seconds[1]: None; {NUMBER}"),
+        (
+            "stats",
+            STATS | {"samples": {"seconds": [], "used": {"ram": 1}}},
+            "samples.used.ram: 1; allowed: a list of: a number of at least 0",
+        ),
+        ("plan", PLAN | {"tiers": [TIER | {"medium": 1}]}, "tiers[ram].medium: 1; allowed: text"),
+        ("plan", [], "[]; allowed: a mapping"),
+        ("plan", PLAN | {"tiers": "x" * 99}, "tiers: '" + "x" * 56 + "...; allowed: a list of: a mapping"),
+        ("case", {}, "lacks 'test'; allowed: text"),
+    ],
+)
 def test_the_first_misfit_is_named(name: str, document: Any, told: str) -> None:
     assert schema.misfit(document, name) == told
 
 
 @pytest.mark.parametrize(
     ("changed", "told"),
-    [({"nodes": 1.0}, "recipes[io500].nodes: 1.0; allowed: a whole number above 0, all, sweep"),
-     ({"nodes": 0}, "recipes[io500].nodes: 0; allowed: a whole number above 0, all, sweep"),
-     ({"notes": [" "]}, "recipes[io500].notes[0]: ' '; allowed: text"),
-     ({"colour": 1},
-      "recipes[io500]: unknown key 'colour'; allowed: name, title, nodes, ranks_per_node, launches, notes"),
-     ({"launches": [{"line": "ior", "measures": {}}]},
-      "recipes[io500].launches[0].measures: {}; allowed: a mapping that is not empty"),
-     ({"launches": [{"line": "ior", "measures": {1: "x"}}]},
-      "recipes[io500].launches[0].measures: 1; allowed: text as a key")],
-)  # fmt: skip
+    [
+        ({"nodes": 1.0}, "recipes[io500].nodes: 1.0; allowed: a whole number above 0, all, sweep"),
+        ({"nodes": 0}, "recipes[io500].nodes: 0; allowed: a whole number above 0, all, sweep"),
+        ({"notes": [" "]}, "recipes[io500].notes[0]: ' '; allowed: text"),
+        (
+            {"colour": 1},
+            (
+                "recipes[io500]: unknown key 'colour'; "
+                "allowed: name, title, nodes, ranks_per_node, launches, notes"
+            ),
+        ),
+        (
+            {"launches": [{"line": "ior", "measures": {}}]},
+            "recipes[io500].launches[0].measures: {}; allowed: a mapping that is not empty",
+        ),
+        (
+            {"launches": [{"line": "ior", "measures": {1: "x"}}]},
+            "recipes[io500].launches[0].measures: 1; allowed: text as a key",
+        ),
+    ],
+)
 def test_rules_are_held_to_their_schema(changed: dict[str, Any], told: str) -> None:
     document = yaml.safe_load((RECIPE_FOLDER / "rules" / "io500.yaml").read_text())
     assert schema.misfit(document, "rules") is None
@@ -134,13 +150,15 @@ def test_rules_are_held_to_their_schema(changed: dict[str, Any], told: str) -> N
 
 @pytest.mark.parametrize(
     ("file", "text", "told"),
-    [("stats.json", '{"passed": []}', "stats.json: passed: []; allowed: a number of at least 0"),
-     ("plan.json", '{"tiers": []}', "plan.json: lacks 'pfs'; allowed: a mapping"),
-     ("stats.json", '{"drain_s": NaN}', "stats.json: drain_s: nan; allowed: a finite number"),
-     ("stats.json", '{"config": "\\ud800"}', "allowed: text of whole characters"),
-     ("stats.json", "[" * 100_000, "stats.json: is not valid JSON"),
-     ("stats.json", '{"passed": 1' + "0" * 5000 + "}", "... is too large")],
-)  # fmt: skip
+    [
+        ("stats.json", '{"passed": []}', "stats.json: passed: []; allowed: a number of at least 0"),
+        ("plan.json", '{"tiers": []}', "plan.json: lacks 'pfs'; allowed: a mapping"),
+        ("stats.json", '{"drain_s": NaN}', "stats.json: drain_s: nan; allowed: a finite number"),
+        ("stats.json", '{"config": "\\ud800"}', "allowed: text of whole characters"),
+        ("stats.json", "[" * 100_000, "stats.json: is not valid JSON"),
+        ("stats.json", '{"passed": 1' + "0" * 5000 + "}", "... is too large"),
+    ],
+)
 def test_bad_records_of_a_run_are_refused(
     file: str, text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,10 +8,25 @@ from tierbench.base import sizes, strict_yaml
 from tierbench.base.errors import RecipeError, RunError
 
 
-@pytest.mark.parametrize(("text", "size"), [
-    ("47008", 47008), ("4k", 4096), ("4K", 4096), ("3m", 3 << 20), ("2g", 2 << 30), ("1t", 1 << 40), ("0", 0),
-    ("", None), ("k", None), ("1.5m", None), ("4kk", None), ("4 k", None), ("-1", None), ("\u0663k", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("47008", 47008),
+        ("4k", 4096),
+        ("4K", 4096),
+        ("3m", 3 << 20),
+        ("2g", 2 << 30),
+        ("1t", 1 << 40),
+        ("0", 0),
+        ("", None),
+        ("k", None),
+        ("1.5m", None),
+        ("4kk", None),
+        ("4 k", None),
+        ("-1", None),
+        ("\u0663k", None),
+    ],
+)
 def test_sizes_of_options(text: str, size: int | None) -> None:
     assert sizes.of_option(text) == size
 

@@ -1,4 +1,4 @@
-"""Who gets how many I/O nodes: the best allocation against all others, and queues whose end is known."""
+"""How many I/O nodes each job gets: the best allocation against all others, and queues with a known end."""
 
 from __future__ import annotations
 
@@ -33,9 +33,15 @@ def test_the_best_is_the_best_of_all() -> None:
         assert sum(given) <= pool and allocation.total(jobs, given) == most
 
 
-@pytest.mark.parametrize(("policy", "given"), [
-    ("best", [1, 4]), ("equal", [2, 2]), ("proportional", [1, 2]), ("one size", [2, 2]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("policy", "given"),
+    [
+        ("best", [1, 4]),
+        ("equal", [2, 2]),
+        ("proportional", [1, 2]),
+        ("one size", [2, 2]),
+    ],
+)
 def test_policies(policy: str, given: list[int]) -> None:
     assert allocation.POLICIES[policy]([SMALL, LARGE], 5) == given
 

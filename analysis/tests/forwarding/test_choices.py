@@ -46,8 +46,13 @@ def test_the_best_number(marenostrum: list[Choice], santosdumont: list[Choice]) 
 def test_the_recommendations(marenostrum: list[Choice], santosdumont: list[Choice]) -> None:
     told = Counter(c.recommendation for c in marenostrum)
     assert told == {
-        "no difference shown": 109, "use 1": 1, "use 2": 44, "use 4": 7, "use 8": 9, "don't forward": 19
-    }  # fmt: skip
+        "no difference shown": 109,
+        "use 1": 1,
+        "use 2": 44,
+        "use 4": 7,
+        "use 8": 9,
+        "don't forward": 19,
+    }
     told = Counter(c.recommendation for c in santosdumont)
     assert told == {"no difference shown": 16, "don't forward": 4, "use 8": 5}
 
@@ -85,13 +90,16 @@ def cells_of(*levels: float) -> dict[int, list[float]]:
     return {n: [level * (1 + s) for s in spread] for n, level in zip(numbers, levels, strict=True)}
 
 
-@pytest.mark.parametrize(("levels", "recommendation"), [
-    ((100, 300, 301), "use 2"),
-    ((100, 101, 300), "use 2"),
-    ((300, 100, 101), "don't forward"),
-    ((100, 100, 100.1), "no difference shown"),
-    ((100, 50, 102), "no difference shown"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("levels", "recommendation"),
+    [
+        ((100, 300, 301), "use 2"),
+        ((100, 101, 300), "use 2"),
+        ((300, 100, 101), "don't forward"),
+        ((100, 100, 100.1), "no difference shown"),
+        ((100, 50, 102), "no difference shown"),
+    ],
+)
 def test_what_is_recommended(levels: tuple[float, ...], recommendation: str) -> None:
     assert choose(SCENARIO, cells_of(*levels)).recommendation == recommendation
 

@@ -28,8 +28,11 @@ def runs(tmp_path: Path) -> Path:
     """Ten scenarios of one kind that forwarding with 2 makes three times as fast."""
     lines = [
         f"{n},{12 * n},shared,contiguous,{kib},{k},{(100 + i) * n * (3 if k == 2 else 1)}"
-        for n in (2, 4, 8, 16, 32) for kib in (32, 64) for k in (0, 1, 2) for i in range(6)
-    ]  # fmt: skip
+        for n in (2, 4, 8, 16, 32)
+        for kib in (32, 64)
+        for k in (0, 1, 2)
+        for i in range(6)
+    ]
     file = tmp_path / "mine.csv"
     file.write_text("\n".join([",".join(COLUMNS), *lines]) + "\n")
     return file
@@ -68,13 +71,16 @@ def test_who_gets_how_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert status == 0 and "b (modelled)" in out and "a (modelled)" not in out
 
 
-@pytest.mark.parametrize(("text", "told"), [
-    ("jobs: []", "jobs: []; allowed: "),
-    (JOBS.replace("name: b", "name: a"), "job 'a' is there twice"),
-    (JOBS.replace("strided", "zigzag"), "jobs[a].spatiality: 'zigzag'; allowed: "),
-    (JOBS.replace("processes: 96, ", ""), "lacks 'processes'"),
-    ("jobs: [", "cannot be read"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("jobs: []", "jobs: []; allowed: "),
+        (JOBS.replace("name: b", "name: a"), "job 'a' is there twice"),
+        (JOBS.replace("strided", "zigzag"), "jobs[a].spatiality: 'zigzag'; allowed: "),
+        (JOBS.replace("processes: 96, ", ""), "lacks 'processes'"),
+        ("jobs: [", "cannot be read"),
+    ],
+)
 def test_jobs_that_are_refused(
     text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,20 +19,48 @@ DATA = Path(__file__).parents[1] / "data"
 def result(io_nodes: int, bandwidth: float, operation: str = "write") -> dict[str, Any]:
     """As tb-forge leaves it."""
     pattern = {
-        "job": 0, "phase": 0, "repetition": 0, "pattern": 0, "operation": operation, "path": "/pfs/f",
-        "layout": "individual", "spatiality": "contiguous", "request_bytes": 32768, "total_bytes": 1 << 20,
-        "stonewall_s": 0, "direct_io": False, "validation": True, "asked_requests": 32, "requests": 32,
-        "bytes": 1 << 20, "stonewall_hit_s": None, "began_s": 0.1,
+        "job": 0,
+        "phase": 0,
+        "repetition": 0,
+        "pattern": 0,
+        "operation": operation,
+        "path": "/pfs/f",
+        "layout": "individual",
+        "spatiality": "contiguous",
+        "request_bytes": 32768,
+        "total_bytes": 1 << 20,
+        "stonewall_s": 0,
+        "direct_io": False,
+        "validation": True,
+        "asked_requests": 32,
+        "requests": 32,
+        "bytes": 1 << 20,
+        "stonewall_hit_s": None,
+        "began_s": 0.1,
         "seconds": dict.fromkeys(("min", "q1", "median", "q3", "max", "mean"), 0.5),
-        "bandwidth_mib_s": bandwidth, "messages": 64, "validated_bytes": 1 << 20,
-    }  # fmt: skip
+        "bandwidth_mib_s": bandwidth,
+        "messages": 64,
+        "validated_bytes": 1 << 20,
+    }
     return {
-        "version": 1, "program": "tb-forge", "program_version": "0.1.0", "started": "2026-01-01T00:00:00Z",
-        "scenario": "s.json", "format": "flat", "ranks": 4 + io_nodes, "io_nodes": io_nodes, "clients": 4,
-        "handlers": 1, "dispatchers": 1, "in_flight": 1, "aggregate": 1,
+        "version": 1,
+        "program": "tb-forge",
+        "program_version": "0.1.0",
+        "started": "2026-01-01T00:00:00Z",
+        "scenario": "s.json",
+        "format": "flat",
+        "ranks": 4 + io_nodes,
+        "io_nodes": io_nodes,
+        "clients": 4,
+        "handlers": 1,
+        "dispatchers": 1,
+        "in_flight": 1,
+        "aggregate": 1,
         "jobs": [{"name": "all", "first_client": 0, "clients": 4, "nodes": 2}],
-        "patterns": [pattern], "forwarding": [], "map": None,
-    }  # fmt: skip
+        "patterns": [pattern],
+        "forwarding": [],
+        "map": None,
+    }
 
 
 def test_both_machines_are_there_whole() -> None:
@@ -80,17 +108,23 @@ def test_results_of_forge(tmp_path: Path) -> None:
         read(str(tmp_path))
 
 
-@pytest.mark.parametrize(("text", "told"), [
-    ("a,b\n1,2\n", "lacks the column 'compute_nodes'; allowed: compute_nodes, processes"),
-    (f"{HEAD}\n", "holds no run"),
-    (f"{HEAD}\n8,96,both,strided,32,1,5\n", ":2: layout: 'both'; allowed: file-per-process, shared"),
-    (f"{HEAD}\n8,96,shared,strided,32,1,5\n8,96,shared,zigzag,32,1,5\n", ":3: spatiality: 'zigzag'"),
-    (f"{HEAD}\n8,96,shared,strided,32,-1,5\n", ":2: io_nodes: '-1'; allowed: a whole number from 0"),
-    (f"{HEAD}\n8,9.5,shared,strided,32,1,5\n", ":2: processes: '9.5'; allowed: a number above 0"),
-    (f"{HEAD}\n8,96,shared,strided,32,1,fast\n", ":2: bandwidth_mib_s: 'fast'; allowed: a number above 0"),
-    (f"{HEAD}\n8,96,shared,strided,32,1,inf\n", ":2: bandwidth_mib_s: 'inf'"),
-    (f"{HEAD}\n8,96,shared,strided,32,1,\n", ":2: bandwidth_mib_s: 'nan'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a,b\n1,2\n", "lacks the column 'compute_nodes'; allowed: compute_nodes, processes"),
+        (f"{HEAD}\n", "holds no run"),
+        (f"{HEAD}\n8,96,both,strided,32,1,5\n", ":2: layout: 'both'; allowed: file-per-process, shared"),
+        (f"{HEAD}\n8,96,shared,strided,32,1,5\n8,96,shared,zigzag,32,1,5\n", ":3: spatiality: 'zigzag'"),
+        (f"{HEAD}\n8,96,shared,strided,32,-1,5\n", ":2: io_nodes: '-1'; allowed: a whole number from 0"),
+        (f"{HEAD}\n8,9.5,shared,strided,32,1,5\n", ":2: processes: '9.5'; allowed: a number above 0"),
+        (
+            f"{HEAD}\n8,96,shared,strided,32,1,fast\n",
+            ":2: bandwidth_mib_s: 'fast'; allowed: a number above 0",
+        ),
+        (f"{HEAD}\n8,96,shared,strided,32,1,inf\n", ":2: bandwidth_mib_s: 'inf'"),
+        (f"{HEAD}\n8,96,shared,strided,32,1,\n", ":2: bandwidth_mib_s: 'nan'"),
+    ],
+)
 def test_what_is_refused(text: str, told: str, tmp_path: Path) -> None:
     file = tmp_path / "runs.csv"
     file.write_text(text)

@@ -38,8 +38,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def made(values: list[float], **columns: Any) -> pd.DataFrame:
-    lines = [{**samples._UNSAID, "source": "a", "test": "t", "metric": "bandwidth", "unit": "MiB/s",
-              "direction": "higher", "driver": "d", **columns, "value": v} for v in values]  # fmt: skip
+    lines = [
+        {
+            **samples._UNSAID,
+            "source": "a",
+            "test": "t",
+            "metric": "bandwidth",
+            "unit": "MiB/s",
+            "direction": "higher",
+            "driver": "d",
+            **columns,
+            "value": v,
+        }
+        for v in values
+    ]
     return pd.DataFrame(lines, columns=samples.COLUMNS)
 
 
@@ -92,13 +104,16 @@ def test_half_up_and_half_down_is_no_regression_of_the_whole() -> None:
 
 @pytest.mark.parametrize(
     ("column", "value", "said"),
-    [("driver", "IOR-4.0.0", "driver differs: d in a, IOR-4.0.0 in b"),
-     ("fsync", "none", "fsync promise differs"),
-     ("nodes", 2, "scale: nodes differs: not said in a, 2 in b"),
-     ("ranks", 9, "scale: ranks differs: not said in a, 9 in b"), ("bytes", 1, "scale: bytes differs"),
-     ("modelled", True, "devices differs: not said in a, modelled in b"),
-     ("options", "-F", "options differs")],
-)  # fmt: skip
+    [
+        ("driver", "IOR-4.0.0", "driver differs: d in a, IOR-4.0.0 in b"),
+        ("fsync", "none", "fsync promise differs"),
+        ("nodes", 2, "scale: nodes differs: not said in a, 2 in b"),
+        ("ranks", 9, "scale: ranks differs: not said in a, 9 in b"),
+        ("bytes", 1, "scale: bytes differs"),
+        ("modelled", True, "devices differs: not said in a, modelled in b"),
+        ("options", "-F", "options differs"),
+    ],
+)
 def test_other_conditions_are_refused_and_said(column: str, value: Any, said: str) -> None:
     both = pd.concat([made([1.0] * 5), made([2.0] * 5, **{"source": "b", column: value})])
     with pytest.raises(compare.Refused, match=said):
@@ -166,10 +181,27 @@ def reframe(uuid: str, values: list[float], start: float = 1e9) -> dict[str, Any
             "display_name": "Own %n=1",
             "perfvalues": {"here:p:copy": [value, 0, None, None, "MB/s", "pass"]},
         }
-        suite = {"display_name": "TierWrite", "perfvalues": {}, "metrics": {
-            "test": "w", "system": "ares", "tiers": "bb", "mode": "scratch", "fsync": "none", "policy": "x",
-            "repetition": 1, "metric": "bandwidth", "unit": "MiB/s", "direction": "higher", "value": value,
-            "driver": "d", "modelled": True, "ranks": 2, "bytes": 5}}  # fmt: skip
+        suite = {
+            "display_name": "TierWrite",
+            "perfvalues": {},
+            "metrics": {
+                "test": "w",
+                "system": "ares",
+                "tiers": "bb",
+                "mode": "scratch",
+                "fsync": "none",
+                "policy": "x",
+                "repetition": 1,
+                "metric": "bandwidth",
+                "unit": "MiB/s",
+                "direction": "higher",
+                "value": value,
+                "driver": "d",
+                "modelled": True,
+                "ranks": 2,
+                "bytes": 5,
+            },
+        }
         failed = {**common, **own, "result": "fail"}
         runs.append({"testcases": [{**common, **own}, {**common, **suite}, failed]})
     return {"session_info": {"uuid": uuid, "time_start_unix": start}, "runs": runs}

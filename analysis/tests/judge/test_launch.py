@@ -150,14 +150,17 @@ def test_what_a_launch_may_take_besides_its_work(start_s: float | None, allowed_
     assert f"and at most {clock.allowance_s + 0.1 * clock.elapsed_s:.3f} s to start and end, but" in str(told)
 
 
-@pytest.mark.parametrize(("launched", "elapsed_s", "besides_s", "start_s", "wrong", "unseen"), [
-    ("18:18:09", 3, 0, 0.5, False, False),
-    ("18:17:57", 30, 0, 0.5, False, True),  # 12 s to start, 17 s to end, on a node that was busy since
-    ("18:17:39", 62, 0, None, False, True),
-    ("18:18:08", 30, 0, 0.5, True, False),  # the ranks began at once: a clock that ran slow
-    ("18:17:57", 60, 0, 0.5, True, False),  # a slow clock on that busy node
-    ("18:17:57", 60, 59, 0.5, False, False),  # tierctl itself says that it took the time
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("launched", "elapsed_s", "besides_s", "start_s", "wrong", "unseen"),
+    [
+        ("18:18:09", 3, 0, 0.5, False, False),
+        ("18:17:57", 30, 0, 0.5, False, True),  # 12 s to start, 17 s to end, on a node that was busy since
+        ("18:17:39", 62, 0, None, False, True),
+        ("18:18:08", 30, 0, 0.5, True, False),  # the ranks began at once: a clock that ran slow
+        ("18:17:57", 60, 0, 0.5, True, False),  # a slow clock on that busy node
+        ("18:17:57", 60, 59, 0.5, False, False),  # tierctl itself says that it took the time
+    ],
+)
 def test_a_busy_node_is_no_cheat(
     launched: str, elapsed_s: float, besides_s: float, start_s: float | None, wrong: bool, unseen: bool
 ) -> None:

@@ -45,12 +45,19 @@ def test_the_most_that_a_noise_may_be_is_that_in_19_of_20_samples() -> None:
     assert 0.93 <= np.mean(np.array(most) >= 0.03) <= 0.97
 
 
-@pytest.mark.parametrize(("options", "said"), [
-    (["--noise", "3"], "--difference"), (["--difference", "9"], "--noise"),
-    (["--noise", "x", "--difference", "9"], "'x'; allowed: a number above 0 and below 100"),
-    (["--noise", "3", "--difference", "9", "--metrics", "0"], "'0'; allowed: a whole number from 1 to 1000"),
-    (["--noise", "3", "--difference", "4"], "--difference 4 %; allowed: above the threshold of 5 %"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--noise", "3"], "--difference"),
+        (["--difference", "9"], "--noise"),
+        (["--noise", "x", "--difference", "9"], "'x'; allowed: a number above 0 and below 100"),
+        (
+            ["--noise", "3", "--difference", "9", "--metrics", "0"],
+            "'0'; allowed: a whole number from 1 to 1000",
+        ),
+        (["--noise", "3", "--difference", "4"], "--difference 4 %; allowed: above the threshold of 5 %"),
+    ],
+)
 def test_bad_input_is_status_2(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         status = main(["power", *options])
@@ -81,10 +88,18 @@ def test_what_is_simulated_is_what_compare_shows(seed: int) -> None:
     values = rng.normal(100, 3, (metrics, 2, n)) * np.array([1, 1.04 if seed % 2 else 1]).reshape(1, 2, 1)
     common = {"direction": "higher", "modelled": True, "nodes": 1, "ranks": 1, "bytes": 1}
     lines = [
-        {**common, "source": "ab"[side], "test": f"t{m}", "when": i, "repetition": i,
-         "value": values[m, side, i]}
-        for m in range(metrics) for side in (0, 1) for i in range(n)
-    ]  # fmt: skip
+        {
+            **common,
+            "source": "ab"[side],
+            "test": f"t{m}",
+            "when": i,
+            "repetition": i,
+            "value": values[m, side, i],
+        }
+        for m in range(metrics)
+        for side in (0, 1)
+        for i in range(n)
+    ]
     frame = pd.DataFrame(lines).reindex(columns=samples.COLUMNS, fill_value="-")
     found = compare.compare(frame, "run", 0.0, force=False)
     told = {*(m.verdict for m in found.metrics), *(w.verdict for w in found.wholes)}

@@ -158,20 +158,32 @@ def test_nothing_is_predicted_without_models_or_formula() -> None:
     assert predict(plan, workload, "scratch", "none", "max-bandwidth") is None
 
 
-@pytest.mark.parametrize(("command", "expected"), [
-    ("mpirun -n 4 tb-ior -w -o f -t 1m -b 64m -F -e -Y", (True, True, MIB)),
-    ("mpirun -n 4 /opt/bin/ior -w -o f -t 256k -b 64m -e", (False, True, 256 * 1024)),
-    ("mpirun -n 4 tb-ior -w -o f -t 1m", (False, False, MIB)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("mpirun -n 4 tb-ior -w -o f -t 1m -b 64m -F -e -Y", (True, True, MIB)),
+        ("mpirun -n 4 /opt/bin/ior -w -o f -t 256k -b 64m -e", (False, True, 256 * 1024)),
+        ("mpirun -n 4 tb-ior -w -o f -t 1m", (False, False, MIB)),
+    ],
+)
 def test_command_line(command: str, expected: tuple[bool, bool, int]) -> None:
     w = parse_command(command, RANKS, TOTAL)
     assert w and (w.sync_each_write, w.sync_at_close, w.transfer_bytes) == expected
 
 
-@pytest.mark.parametrize("command", [
-    "mpirun -n 4 tb-ior -w -r -t 1m", "mpirun -n 4 tb-ior -r -t 1m", "mpirun -n 4 tb-ior -w", "dd",
-    "tb-ior -w -t",
-    "tb-ior -w -t 1x", "tb-ior -w -t 'unclosed", "tb-ior -w -t 3m"])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mpirun -n 4 tb-ior -w -r -t 1m",
+        "mpirun -n 4 tb-ior -r -t 1m",
+        "mpirun -n 4 tb-ior -w",
+        "dd",
+        "tb-ior -w -t",
+        "tb-ior -w -t 1x",
+        "tb-ior -w -t 'unclosed",
+        "tb-ior -w -t 3m",
+    ],
+)
 def test_other_command_lines_are_not_predicted(command: str) -> None:
     assert parse_command(command, RANKS, TOTAL) is None
 

@@ -28,33 +28,39 @@ def test_a_line_and_an_object_say_the_same() -> None:
     assert requirement.parse("m:time<=3.5 s").source == "--require"
 
 
-@pytest.mark.parametrize(("line", "told"), [
-    ("bandwidth 2000 MiB/s", "allowed: '[TEST:] METRIC >= NUMBER UNIT'"),
-    ("", "allowed: '[TEST:] METRIC >= NUMBER UNIT'"),
-    ("w: bandwidth = 2000 MiB/s", "allowed: '[TEST:] METRIC >= NUMBER UNIT'"),
-    ("iops >= 2000 op/s", "metric 'iops' of any test; allowed: bandwidth, time"),
-    ("bandwidth >= 2 GB/s", "unit 'GB/s' of bandwidth; allowed: MiB/s"),
-    ("w: bandwidth >= 0 MiB/s", "'0'; allowed: a number above 0"),
-    ("w: bandwidth >= 2.0.0 MiB/s", "'2.0.0'; allowed: a number above 0"),
-    ("x: bandwidth >= 2000 MiB/s", "test 'x'; allowed: m, w"),
-    ("w: iops >= 2000 op/s", "metric 'iops' of w; allowed: bandwidth"),
-    ("w: bandwidth >= 2 GB/s", "unit 'GB/s' of bandwidth; allowed: MiB/s"),
-    ("w: bandwidth <= 2 MiB/s", "higher is better; allowed: >= (at_least)"),
-    ("m: time >= 2 s", "lower is better; allowed: <= (at_most)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("bandwidth 2000 MiB/s", "allowed: '[TEST:] METRIC >= NUMBER UNIT'"),
+        ("", "allowed: '[TEST:] METRIC >= NUMBER UNIT'"),
+        ("w: bandwidth = 2000 MiB/s", "allowed: '[TEST:] METRIC >= NUMBER UNIT'"),
+        ("iops >= 2000 op/s", "metric 'iops' of any test; allowed: bandwidth, time"),
+        ("bandwidth >= 2 GB/s", "unit 'GB/s' of bandwidth; allowed: MiB/s"),
+        ("w: bandwidth >= 0 MiB/s", "'0'; allowed: a number above 0"),
+        ("w: bandwidth >= 2.0.0 MiB/s", "'2.0.0'; allowed: a number above 0"),
+        ("x: bandwidth >= 2000 MiB/s", "test 'x'; allowed: m, w"),
+        ("w: iops >= 2000 op/s", "metric 'iops' of w; allowed: bandwidth"),
+        ("w: bandwidth >= 2 GB/s", "unit 'GB/s' of bandwidth; allowed: MiB/s"),
+        ("w: bandwidth <= 2 MiB/s", "higher is better; allowed: >= (at_least)"),
+        ("m: time >= 2 s", "lower is better; allowed: <= (at_most)"),
+    ],
+)
 def test_what_is_refused_of_a_line(line: str, told: str) -> None:
     with pytest.raises(RunError) as e:
         requirement.check([requirement.parse(line)], KNOWN)
     assert told in str(e.value) and str(e.value).startswith(f"--require {line!r}")
 
 
-@pytest.mark.parametrize(("change", "told"), [
-    ({"at_most": 5}, "allowed: one of them"),
-    ({"at_least": True}, "True; allowed: a number above 0"),
-    ({"at_least": "nan"}, "'nan'; allowed: a number above 0"),
-    ({"source": ""}, "source: ''; allowed: a text"),
-    ({"tiers": "pfs"}, "allowed: test, metric, at_least, at_most, unit, source"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"at_most": 5}, "allowed: one of them"),
+        ({"at_least": True}, "True; allowed: a number above 0"),
+        ({"at_least": "nan"}, "'nan'; allowed: a number above 0"),
+        ({"source": ""}, "source: ''; allowed: a text"),
+        ({"tiers": "pfs"}, "allowed: test, metric, at_least, at_most, unit, source"),
+    ],
+)
 def test_what_is_refused_of_a_site(change: dict[str, Any], told: str) -> None:
     with pytest.raises(RunError) as e:
         requirement.of_site([GOOD, GOOD | change])

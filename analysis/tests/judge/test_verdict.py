@@ -12,8 +12,10 @@ from tierbench.runs.run_folder import read_run
 
 def rows_of(run: Path) -> dict[tuple[str, str, str], Row]:
     rows = judge(read_run(run))
-    return {(r.key["tiers"], r.key["fsync"], r.key["policy"] + ("" if r.syncs_each_write else "-plain")): r
-            for r in rows}  # fmt: skip
+    return {
+        (r.key["tiers"], r.key["fsync"], r.key["policy"] + ("" if r.syncs_each_write else "-plain")): r
+        for r in rows
+    }
 
 
 def test_twelve_rows_baseline_first(shared_run: Path) -> None:
@@ -90,8 +92,10 @@ def test_drivers_are_not_mixed(run_folder: Path) -> None:
 
 
 def test_steps_are_small_families_of_planned_comparisons(shared_run: Path) -> None:
-    found = [(s.after.key["fsync"], s.before.label, s.after.label, s.comparison.significant)
-             for s in steps(judge(read_run(shared_run)))]  # fmt: skip
+    found = [
+        (s.after.key["fsync"], s.before.label, s.after.label, s.comparison.significant)
+        for s in steps(judge(read_run(shared_run)))
+    ]
     assert ("none", "PFS with -Y", "BB", True) in found
     assert ("none", "BB + NVMe", "BB + NVMe + RAM", True) in found
     assert ("tier", "BB + NVMe", "BB + NVMe + RAM", False) in found
@@ -204,10 +208,15 @@ def test_a_deadline_that_nothing_shows_was_kept_is_inconclusive(run_folder: Path
     assert "not shown" not in row.reason
 
 
-@pytest.mark.parametrize(("metric", "medium", "fraction", "verdict"), [
-    ("higher", 950.0, 0.496, "pass"), ("higher", 900.0, 0.524, "fail"), ("lower", 235.0, 0.498, "pass"),
-    ("lower", 240.0, 0.509, "fail"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("metric", "medium", "fraction", "verdict"),
+    [
+        ("higher", 950.0, 0.496, "pass"),
+        ("higher", 900.0, 0.524, "fail"),
+        ("lower", 235.0, 0.498, "pass"),
+        ("lower", 240.0, 0.509, "fail"),
+    ],
+)
 def test_a_twin_asks_at_most_half_of_its_medium(
     run_folder: Path, metric: str, medium: float, fraction: float, verdict: str
 ) -> None:
@@ -221,13 +230,16 @@ def test_a_recipe_has_no_step_to_another_test(run_folder: Path) -> None:
     assert all(s.before.key["test"] != "x-write" for s in steps(judge(read_run(run_folder))))
 
 
-@pytest.mark.parametrize(("tiers", "known", "before"), [
-    ("bb", ["bb", "ram"], "pfs"),
-    ("bb-nvme-ram", ["bb", "bb-nvme", "ram"], "bb-nvme"),
-    ("nvme-ram", ["ram", "nvme"], "nvme"),
-    ("nvme-ram", ["ram"], "ram"),
-    ("mine", ["nvme", "ram"], "pfs"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tiers", "known", "before"),
+    [
+        ("bb", ["bb", "ram"], "pfs"),
+        ("bb-nvme-ram", ["bb", "bb-nvme", "ram"], "bb-nvme"),
+        ("nvme-ram", ["ram", "nvme"], "nvme"),
+        ("nvme-ram", ["ram"], "ram"),
+        ("mine", ["nvme", "ram"], "pfs"),
+    ],
+)
 def test_a_step_comes_from_the_configuration_with_a_tier_less(
     tiers: str, known: list[str], before: str
 ) -> None:

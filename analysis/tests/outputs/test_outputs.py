@@ -46,23 +46,50 @@ MDTEST = [
         ("ior-4.0.0/stonewall-D2-csv.out", "csv", [("write", 0, 0, 14.4762)]),
         ("ior-4.0.0/stonewall-D2-json.out", "json", [("write", 0, 0, 6.0554)]),
         ("ior-4.0.0/json-quote.out", "json", [("write", 0, 0, 2898.6206)]),
-        ("ior-4.0.0/json-v.out", "json",
-         [("write", 0, 0, 1787.7105), ("read", 0, 0, 39130.5329), ("remove", 0, 0, None)]),
-        ("ior-4.0.0/json-v-file.summary.json", "json",
-         [("write", 0, 0, 6589.6371), ("read", 0, 0, 43464.2902), ("remove", 0, 0, None)]),
-        ("ior-4.0.0/json-two.summary.json", "json",
-         [("write", 0, 0, 1351.5843), ("read", 0, 0, 39199.1028), ("write", 1, 0, 594.0835),
-          ("read", 1, 0, 41221.6609)]),
-        ("ior-4.0.0/tests-script-colon.out", "text",
-         [("write", 0, 0, 2015.64), ("read", 0, 0, 51543), ("write", 1, 0, 993.91), ("read", 1, 0, 69471)]),
-        ("ior-4.0.0/multi.out", "text",
-         [("write", 0, 0, 2345.52), ("read", 0, 0, 41996), ("write", 0, 1, 1603.77), ("read", 0, 1, 43296)]),
+        (
+            "ior-4.0.0/json-v.out",
+            "json",
+            [("write", 0, 0, 1787.7105), ("read", 0, 0, 39130.5329), ("remove", 0, 0, None)],
+        ),
+        (
+            "ior-4.0.0/json-v-file.summary.json",
+            "json",
+            [("write", 0, 0, 6589.6371), ("read", 0, 0, 43464.2902), ("remove", 0, 0, None)],
+        ),
+        (
+            "ior-4.0.0/json-two.summary.json",
+            "json",
+            [
+                ("write", 0, 0, 1351.5843),
+                ("read", 0, 0, 39199.1028),
+                ("write", 1, 0, 594.0835),
+                ("read", 1, 0, 41221.6609),
+            ],
+        ),
+        (
+            "ior-4.0.0/tests-script-colon.out",
+            "text",
+            [("write", 0, 0, 2015.64), ("read", 0, 0, 51543), ("write", 1, 0, 993.91), ("read", 1, 0, 69471)],
+        ),
+        (
+            "ior-4.0.0/multi.out",
+            "text",
+            [
+                ("write", 0, 0, 2345.52),
+                ("read", 0, 0, 41996),
+                ("write", 0, 1, 1603.77),
+                ("read", 0, 1, 43296),
+            ],
+        ),
         ("ior-4.0.0/mpiio-c.out", "text", [("write", 0, 0, 1141.35), ("read", 0, 0, 29492)]),
-        ("ior-head/json-v.out", "json",
-         [("write", 0, 0, 302.2799), ("read", 0, 0, 37957.5023), ("remove", 0, 0, None)]),
+        (
+            "ior-head/json-v.out",
+            "json",
+            [("write", 0, 0, 302.2799), ("read", 0, 0, 37957.5023), ("remove", 0, 0, None)],
+        ),
         ("ior-head/stonewall-D2-wearout-json.out", "json", [("write", 0, 0, 26.666)]),
     ],
-)  # fmt: skip
+)
 def test_ior_results(name: str, form: str, expected: list[tuple[str, int, int, float | None]]) -> None:
     out = read_ior(DATA / name)
     assert out.format == form
@@ -135,10 +162,16 @@ def test_ior_times_and_command() -> None:
     assert out.tasks == 2
 
 
-@pytest.mark.parametrize(("name", "driver"), [
-    ("ior-4.0.0/Y.out", "IOR-4.0.0"), ("ior-4.0.0/Y-json.out", "IOR-4.0.0"), ("ior-4.0.0/csv.out", None),
-    ("ior-head/default-i4.out", "IOR-4.1.0+dev"),
-    ("ior-head/json-i4.summary.json", "IOR-4.1.0+dev")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "driver"),
+    [
+        ("ior-4.0.0/Y.out", "IOR-4.0.0"),
+        ("ior-4.0.0/Y-json.out", "IOR-4.0.0"),
+        ("ior-4.0.0/csv.out", None),
+        ("ior-head/default-i4.out", "IOR-4.1.0+dev"),
+        ("ior-head/json-i4.summary.json", "IOR-4.1.0+dev"),
+    ],
+)
 def test_ior_driver(name: str, driver: str | None) -> None:
     assert read_ior(DATA / name).driver == driver
 
@@ -199,11 +232,18 @@ def test_ior_out_of_space_that_exits_zero_is_noticed() -> None:
     assert not read_ior(IOR / "stonewall-D2.out").file_is_short
 
 
-@pytest.mark.parametrize(("name", "words"), [
-    ("err-enospc.out", "cut off"), ("err-enospc-json.out", "cut off"),
-    ("err-missing.out", "the program said: ERROR"),
-    ("err-t-gt-b.out", "block size must be a multiple"), ("csv-err.out", "No such file or directory"),
-    ("dryrun.out", "Cannot create file"), ("dummy.out", "'inf'")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("err-enospc.out", "cut off"),
+        ("err-enospc-json.out", "cut off"),
+        ("err-missing.out", "the program said: ERROR"),
+        ("err-t-gt-b.out", "block size must be a multiple"),
+        ("csv-err.out", "No such file or directory"),
+        ("dryrun.out", "Cannot create file"),
+        ("dummy.out", "'inf'"),
+    ],
+)
 def test_failed_ior_is_refused_with_its_reason(name: str, words: str) -> None:
     with pytest.raises(OutputError, match=re.escape(words)) as caught:
         read_ior(IOR / name)

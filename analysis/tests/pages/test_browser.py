@@ -62,10 +62,19 @@ def probe(text: str, folder: Path, *widths: int) -> dict[int, dict[str, Any]]:
     path = folder / "frames.html"
     path.write_text(FRAMES % (TELLS, "".join(FRAME % width for width in widths)))
     (folder / "page.html").write_text(text.replace("</body>", PROBE + "</body>"))
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-               "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr",
-               "--remote-debugging-port=0", f"--window-size={sum(widths)},1000",
-               f"--user-data-dir={folder / 'profile'}", path.as_uri()]  # fmt: skip
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        "--enable-logging=stderr",
+        "--remote-debugging-port=0",
+        f"--window-size={sum(widths)},1000",
+        f"--user-data-dir={folder / 'profile'}",
+        path.as_uri(),
+    ]
     console: list[str] = []
     seen: dict[int, dict[str, Any]] = {}
     with subprocess.Popen(
@@ -97,11 +106,22 @@ def traced_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made.mounts = (("/", "ext4"),)
         made.modules.pop("POSIX")
         made.counters(
-            "POSIX", "/scratch/pfs/ior.out", -1, WRITES=256, BYTES_WRITTEN=256 << 20, SEQ_WRITES=256,
-            SIZE_WRITE_100K_1M=256, F_WRITE_TIME=6.0, F_META_TIME=0.1, F_OPEN_START_TIMESTAMP=0.1,
-            F_OPEN_END_TIMESTAMP=0.2, F_WRITE_START_TIMESTAMP=0.2, F_WRITE_END_TIMESTAMP=3.0,
-            F_CLOSE_START_TIMESTAMP=3.0, F_CLOSE_END_TIMESTAMP=3.1,
-        )  # fmt: skip
+            "POSIX",
+            "/scratch/pfs/ior.out",
+            -1,
+            WRITES=256,
+            BYTES_WRITTEN=256 << 20,
+            SEQ_WRITES=256,
+            SIZE_WRITE_100K_1M=256,
+            F_WRITE_TIME=6.0,
+            F_META_TIME=0.1,
+            F_OPEN_START_TIMESTAMP=0.1,
+            F_OPEN_END_TIMESTAMP=0.2,
+            F_WRITE_START_TIMESTAMP=0.2,
+            F_WRITE_END_TIMESTAMP=3.0,
+            F_CLOSE_START_TIMESTAMP=3.0,
+            F_CLOSE_END_TIMESTAMP=3.1,
+        )
         made.write(folder / "trace.darshan")
         made.metadata += "tierbench_side=storage\n"
         made.counters("POSIX", "/scratch/nvme/1", 0, WRITES=100, BYTES_WRITTEN=100 << 20, SEQ_WRITES=100)
@@ -178,9 +198,15 @@ def test_folds_are_open_on_paper(tmp_path: Path) -> None:
     for state in ("", "open"):
         fold = f"<details {state}><summary>x</summary><pre>{'x' * 60_000}</pre></details>"
         (tmp_path / "page.html").write_text(f"<style>{style}</style><body>{fold}")
-        command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu",
-                   f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={tmp_path / 'x.pdf'}",
-                   (tmp_path / "page.html").as_uri()]  # fmt: skip
+        command = [
+            str(CHROMIUM),
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            f"--print-to-pdf={tmp_path / 'x.pdf'}",
+            (tmp_path / "page.html").as_uri(),
+        ]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
         counts = re.findall(rb"/Count (\d+)", (tmp_path / "x.pdf").read_bytes())
         pages.append(max(int(count) for count in counts))

@@ -44,9 +44,14 @@ def nearest(colours: Iterable[str], vision: str) -> float:
 
 
 @pytest.mark.parametrize("vision", VISIONS)
-@pytest.mark.parametrize("colours", [
-    figures.PROMISE_COLOURS, figures.TIER_COLOURS, figures.PHASE_COLOURS,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "colours",
+    [
+        figures.PROMISE_COLOURS,
+        figures.TIER_COLOURS,
+        figures.PHASE_COLOURS,
+    ],
+)
 def test_colours_of_a_picture_can_be_told_apart(colours: dict[str, str], vision: str) -> None:
     assert nearest(colours.values(), vision) >= 15
 

@@ -52,8 +52,15 @@ PUBLISHED = [
     ("summit-metadata-gpfs", "metadata", "Duration: 38.1130"),
     ("summit-metadata-nvme", "metadata", "Duration: 23.0020"),
 ]
-UNITS = {"MiB/s": "MiB/s", "MiB/sec": "MiB/s", "IOP/sec": "op/s", "IOPS": "op/s", "read IOPS": "op/s",
-         "write operations/sec": "op/s", "read operations/sec": "op/s"}  # fmt: skip
+UNITS = {
+    "MiB/s": "MiB/s",
+    "MiB/sec": "MiB/s",
+    "IOP/sec": "op/s",
+    "IOPS": "op/s",
+    "read IOPS": "op/s",
+    "write operations/sec": "op/s",
+    "read operations/sec": "op/s",
+}
 WEBINAR = [
     ("pfs", "write,29.0104,29.0280,1.4748,131072.0000,1024.0000,28.1393,211.6576"),
     ("pfs", "write,471.6021,475.6229,0.0318,131072,1024,10.376,12.9178,8.813"),

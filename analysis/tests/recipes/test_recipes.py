@@ -48,22 +48,39 @@ def test_a_line_is_launcher_program_and_arguments() -> None:
     assert KNOWN["perlmutter-read"].launches[0].measures == ()
 
 
-@pytest.mark.parametrize(("before", "after", "words"), [
-    ("  nodes: 960\n", "  nodes: many\n",
-     r"recipes\[cori-lustre-1-posix\].nodes: 'many'; allowed: a whole number above 0"),
-    ("  nodes: 960\n", "", r"recipes\[cori-lustre-1-posix\]: lacks 'nodes'; allowed: a whole number above 0"),
-    ("  nodes: 960\n", "  nodes: 961\n  ranks: 3840\n", "961 nodes, 3840 ranks; published with 960 and 3840"),
-    ("  nodes: 960\n", "  nodes: 960\n  colour: blue\n", "unknown key 'colour'; allowed: name, title"),
-    ("measures: [write]}", "measures: [dream]}",
-     r"launches\[0\].measures\[0\]: 'dream'; allowed: write, read, metadata"),
-    ("measures: [write]}", "measures: []}", r"measures \['read'\], published are \['read', 'write'\]"),
-    ("./IOR -w -a POSIX", "./dd -w -a POSIX", "runs no program; allowed: ior, mdtest"),
-    ("$((12*1024*1024/8/(960*32)))", "$((12*x))", "arithmetic of whole numbers only; allowed: a command"),
-    ("launcher: srun", "launcher: ssh", "launcher: 'ssh'; allowed: srun, mpirun, jsrun"),
-    ("name: cori-lustre-1-mpiio", "name: cori-lustre-1-posix", "cori-lustre-1-posix"),
-    ("factor: 4", "factor: 0", "twin.factor: 0; allowed: a whole number above 0"),
-    ("recipes:", "recipes: [", "cannot be read"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (
+            "  nodes: 960\n",
+            "  nodes: many\n",
+            r"recipes\[cori-lustre-1-posix\].nodes: 'many'; allowed: a whole number above 0",
+        ),
+        (
+            "  nodes: 960\n",
+            "",
+            r"recipes\[cori-lustre-1-posix\]: lacks 'nodes'; allowed: a whole number above 0",
+        ),
+        (
+            "  nodes: 960\n",
+            "  nodes: 961\n  ranks: 3840\n",
+            "961 nodes, 3840 ranks; published with 960 and 3840",
+        ),
+        ("  nodes: 960\n", "  nodes: 960\n  colour: blue\n", "unknown key 'colour'; allowed: name, title"),
+        (
+            "measures: [write]}",
+            "measures: [dream]}",
+            r"launches\[0\].measures\[0\]: 'dream'; allowed: write, read, metadata",
+        ),
+        ("measures: [write]}", "measures: []}", r"measures \['read'\], published are \['read', 'write'\]"),
+        ("./IOR -w -a POSIX", "./dd -w -a POSIX", "runs no program; allowed: ior, mdtest"),
+        ("$((12*1024*1024/8/(960*32)))", "$((12*x))", "arithmetic of whole numbers only; allowed: a command"),
+        ("launcher: srun", "launcher: ssh", "launcher: 'ssh'; allowed: srun, mpirun, jsrun"),
+        ("name: cori-lustre-1-mpiio", "name: cori-lustre-1-posix", "cori-lustre-1-posix"),
+        ("factor: 4", "factor: 0", "twin.factor: 0; allowed: a whole number above 0"),
+        ("recipes:", "recipes: [", "cannot be read"),
+    ],
+)
 def test_bad_data_is_one_message(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -85,12 +102,15 @@ def test_bad_data_is_one_message(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize(("before", "after", "words"), [
-    ("716886.15", "716,886.15", "allowed"),
-    ("716886.15", "fast", r"cori.csv:2: value: 'fast'; allowed: a number above 0"),
-    (",MiB/s,", ",MB/s,", "metric 'bandwidth' in 'MB/s'; allowed: bandwidth in MiB/s"),
-    ("cori-lustre-1-posix,write", "cori-lustre-9,write",  r"cori-lustre-1-posix\]: measures"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("716886.15", "716,886.15", "allowed"),
+        ("716886.15", "fast", r"cori.csv:2: value: 'fast'; allowed: a number above 0"),
+        (",MiB/s,", ",MB/s,", "metric 'bandwidth' in 'MB/s'; allowed: bandwidth in MiB/s"),
+        ("cori-lustre-1-posix,write", "cori-lustre-9,write", r"cori-lustre-1-posix\]: measures"),
+    ],
+)
 def test_bad_numbers_are_refused(tmp_path: Path, before: str, after: str, words: str) -> None:
     file = _copy(tmp_path) / "results" / "published" / "cori.csv"
     file.write_text(file.read_text().replace(before, after, 1))

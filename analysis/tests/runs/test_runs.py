@@ -45,13 +45,16 @@ def test_failures_of_every_report_are_kept(run_folder: Path) -> None:
     assert (failure.name, failure.phase, failure.reason) == ("A %x=1", "sanity", "no bytes")
 
 
-@pytest.mark.parametrize(("file", "content", "words"), [
-    ("provenance.json", None, "is no whole run folder .no provenance.json"),
-    ("provenance.json", "{", "provenance.json:1: is not valid JSON"),
-    ("provenance.json", "[]", "holds a list; allowed: a JSON object"),
-    ("reframe.json", "{}", "is not a ReFrame report"),
-    ("reframe.json", "", "is not valid JSON"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("provenance.json", None, "is no whole run folder .no provenance.json"),
+        ("provenance.json", "{", "provenance.json:1: is not valid JSON"),
+        ("provenance.json", "[]", "holds a list; allowed: a JSON object"),
+        ("reframe.json", "{}", "is not a ReFrame report"),
+        ("reframe.json", "", "is not valid JSON"),
+    ],
+)
 def test_damaged_run_files(run_folder: Path, file: str, content: str | None, words: str) -> None:
     path = run_folder / file
     path.unlink() if content is None else path.write_text(content)
@@ -72,14 +75,17 @@ def test_no_cases(run_folder: Path) -> None:
         read_run(run_folder)
 
 
-@pytest.mark.parametrize(("key", "value", "words"), [
-    ("value", "fast", "case.json: value: 'fast'; allowed: a number above 0"),
-    ("value", True, "value: True; allowed: a number above 0"),
-    ("value", -1.0, "value: -1.0; allowed: a number above 0"),
-    ("value", float("nan"), "value: nan; allowed: a finite number"),
-    ("fsync", "maybe", "fsync: 'maybe'; allowed: pfs, tier, none"),
-    ("verified", "yes", "verified: 'yes'; allowed: true or false or null"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("value", "fast", "case.json: value: 'fast'; allowed: a number above 0"),
+        ("value", True, "value: True; allowed: a number above 0"),
+        ("value", -1.0, "value: -1.0; allowed: a number above 0"),
+        ("value", float("nan"), "value: nan; allowed: a finite number"),
+        ("fsync", "maybe", "fsync: 'maybe'; allowed: pfs, tier, none"),
+        ("verified", "yes", "verified: 'yes'; allowed: true or false or null"),
+    ],
+)
 def test_bad_values_name_file_key_and_what_is_allowed(
     run_folder: Path, key: str, value: object, words: str
 ) -> None:

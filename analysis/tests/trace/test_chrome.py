@@ -86,8 +86,12 @@ def test_bytes_and_durations_are_the_traces(two_sides: list[Path], tmp_path: Pat
     lasted = (segments["end_s"] - segments["start_s"]).to_numpy()
     assert np.allclose(sorted(e["dur"] for e in accesses), np.sort(lasted) * 1e6, atol=2e-3)
     assert np.isclose(min(e["ts"] for e in accesses), segments["start_s"].min() * 1e6)
-    assert {"application (app.darshan)", "storage: nvme (app.storage.darshan)", "tiers",
-            "storage: pfs (app.storage.darshan)"} == set(names(events, "process_name"))  # fmt: skip
+    assert {
+        "application (app.darshan)",
+        "storage: nvme (app.storage.darshan)",
+        "tiers",
+        "storage: pfs (app.storage.darshan)",
+    } == set(names(events, "process_name"))
     threads = names(events, "thread_name")
     assert [t for t in threads if t.startswith("rank 3")] == ["rank 3 POSIX"]
     assert threads.count("rank 0 POSIX, lane 2") == 2  # of both places, where two accesses overlap

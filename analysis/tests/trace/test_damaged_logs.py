@@ -158,8 +158,17 @@ def test_nonsense_in_records_never_ends_in_a_traceback(
     counts: list[int], times: list[float], name: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     made = darshan_logs.Made()
-    made.counters("POSIX", name, counts[0], OPENS=counts[1], WRITES=counts[2], BYTES_WRITTEN=counts[3],
-                  F_WRITE_TIME=times[0], F_META_TIME=times[1], F_SLOWEST_RANK_TIME=times[2])  # fmt: skip
+    made.counters(
+        "POSIX",
+        name,
+        counts[0],
+        OPENS=counts[1],
+        WRITES=counts[2],
+        BYTES_WRITTEN=counts[3],
+        F_WRITE_TIME=times[0],
+        F_META_TIME=times[1],
+        F_SLOWEST_RANK_TIME=times[2],
+    )
     segments = darshan_logs.accesses([counts[0], counts[1]], counts[2], times[0], times[3])
     made.dxt("/f", 1, segments, segments)
     path = made.write(tmp_path_factory.getbasetemp() / "nonsense.darshan")
@@ -172,8 +181,17 @@ def test_nonsense_in_records_never_ends_in_a_traceback(
 def test_nonsense_is_drawn_all_the_same(tmp_path: Path) -> None:
     made = darshan_logs.Made()
     for value in (-(2**63), 2**63 - 1):
-        made.counters("POSIX", b"\xff\x01$", 5, WRITES=value, SIZE_WRITE_1G_PLUS=value, F_WRITE_TIME=1e300,
-                      F_META_TIME=float("nan"), FILE_ALIGNMENT=value, FILE_NOT_ALIGNED=value)  # fmt: skip
+        made.counters(
+            "POSIX",
+            b"\xff\x01$",
+            5,
+            WRITES=value,
+            SIZE_WRITE_1G_PLUS=value,
+            F_WRITE_TIME=1e300,
+            F_META_TIME=float("nan"),
+            FILE_ALIGNMENT=value,
+            FILE_NOT_ALIGNED=value,
+        )
     nonsense = darshan_logs.accesses([-5, 2**63 - 1], -(2**40), [1e300, -1.0], float("inf"))
     made.dxt("/f", -7, nonsense, darshan_logs.accesses([7], 2**62, 3.0, 0.0))
     traces = trace.read([made.write(tmp_path / "a.darshan")])

@@ -250,9 +250,20 @@ def side(tmp_path: Path, name: str, metadata: str = "", **written: int) -> trace
     made = darshan_logs.Made()
     made.metadata += metadata
     for place, count in written.items():
-        made.counters("POSIX", f"/{place}/f", 0, WRITES=1, BYTES_WRITTEN=count, READS=1, BYTES_READ=count,
-                      MAX_BYTE_WRITTEN=count - 1, F_WRITE_TIME=2, F_META_TIME=1, F_CLOSE_END_TIMESTAMP=3,
-                      F_WRITE_END_TIMESTAMP=17)  # fmt: skip
+        made.counters(
+            "POSIX",
+            f"/{place}/f",
+            0,
+            WRITES=1,
+            BYTES_WRITTEN=count,
+            READS=1,
+            BYTES_READ=count,
+            MAX_BYTE_WRITTEN=count - 1,
+            F_WRITE_TIME=2,
+            F_META_TIME=1,
+            F_CLOSE_END_TIMESTAMP=3,
+            F_WRITE_END_TIMESTAMP=17,
+        )
     return trace.read([made.write(tmp_path / f"{name}.darshan")], evidence.places_of(PLAN))
 
 
@@ -295,11 +306,14 @@ def test_proof_of_the_tier(tmp_path: Path) -> None:
     assert evidence.gather("x", None, None, PLAN, STATS) is None
 
 
-@pytest.mark.parametrize(("pfs", "nvme", "told"), [
-    ("device 1:1", "device 2:2", None),
-    ("device 1:1", "device 1:1", "pfs and nvme share storage: words of device 1:1"),
-    ("device 1:1", "memory", "nvme is in memory: words of memory"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pfs", "nvme", "told"),
+    [
+        ("device 1:1", "device 2:2", None),
+        ("device 1:1", "device 1:1", "pfs and nvme share storage: words of device 1:1"),
+        ("device 1:1", "memory", "nvme is in memory: words of memory"),
+    ],
+)
 def test_a_tier_that_is_no_place_of_its_own_proves_nothing(
     pfs: str, nvme: str, told: str | None, tmp_path: Path
 ) -> None:
@@ -325,16 +339,24 @@ def test_a_move_and_scratch_are_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("stats", "told"),
-    [({"tiers": [{"name": "ram", "bytes_in": 6 * MIB - 1}]}, "99.9 % of 6 MiB"),
-     ({"tiers": [{"name": "ram", "bytes_in": 3 * MIB}]}, "NOT PROVEN: 3 MiB were not acknowledged by a tier"),
-     ({"spilled": MIB}, "1 MiB found the tiers full and went straight to the PFS"),
-     ({"passed": 3}, "3 opens passed through unbuffered"),
-     ({"tiers": [{"name": "ram", "bytes_in": 8 * MIB}]}, "took 2 MiB that the application log does not hold"),
-     ({"tiers": [{"name": "nvme", "bytes_in": 6 * MIB}]}, "nvme acknowledged 4 MiB more than its storage"),
-     ({"errors": [{"path": "/pfs/f", "error": "No space"}]}, "the flush of /pfs/f failed (No space)"),
-     ({"tiers": [{"name": "ram", "bytes_in": 6 * MIB, "dirty": MIB}]}, "1 MiB are not on the PFS yet"),
-     ({"tiers": []}, "no counters of the engine say")],
-)  # fmt: skip
+    [
+        ({"tiers": [{"name": "ram", "bytes_in": 6 * MIB - 1}]}, "99.9 % of 6 MiB"),
+        (
+            {"tiers": [{"name": "ram", "bytes_in": 3 * MIB}]},
+            "NOT PROVEN: 3 MiB were not acknowledged by a tier",
+        ),
+        ({"spilled": MIB}, "1 MiB found the tiers full and went straight to the PFS"),
+        ({"passed": 3}, "3 opens passed through unbuffered"),
+        (
+            {"tiers": [{"name": "ram", "bytes_in": 8 * MIB}]},
+            "took 2 MiB that the application log does not hold",
+        ),
+        ({"tiers": [{"name": "nvme", "bytes_in": 6 * MIB}]}, "nvme acknowledged 4 MiB more than its storage"),
+        ({"errors": [{"path": "/pfs/f", "error": "No space"}]}, "the flush of /pfs/f failed (No space)"),
+        ({"tiers": [{"name": "ram", "bytes_in": 6 * MIB, "dirty": MIB}]}, "1 MiB are not on the PFS yet"),
+        ({"tiers": []}, "no counters of the engine say"),
+    ],
+)
 def test_what_keeps_a_proof_from_holding(stats: dict[str, Any], told: str, tmp_path: Path) -> None:
     application = side(tmp_path, "application", pfs=6 * MIB)
     found = proof(application, side(tmp_path, "storage", pfs=6 * MIB, nvme=2 * MIB), STATS | stats)
@@ -424,8 +446,15 @@ def test_exports_hold_every_line(tmp_path: Path, strided: Path) -> None:
 def test_the_engines_own_files_are_not_blamed(tmp_path: Path) -> None:
     """Of the storage side; a program's file there, and the same name on the application side, are."""
     slab, shared = "/nvme/tierbench.0.n1.run-7/slab.0", "/pfs/shared.dat"
-    busy = {"WRITES": 1000, "BYTES_WRITTEN": 1000, "F_META_TIME": 5.0, "OPENS": 9, "SIZE_WRITE_0_100": 1000,
-            "FILE_NOT_ALIGNED": 900, "FILE_ALIGNMENT": 4096}  # fmt: skip
+    busy = {
+        "WRITES": 1000,
+        "BYTES_WRITTEN": 1000,
+        "F_META_TIME": 5.0,
+        "OPENS": 9,
+        "SIZE_WRITE_0_100": 1000,
+        "FILE_NOT_ALIGNED": 900,
+        "FILE_ALIGNMENT": 4096,
+    }
 
     def titles(files: tuple[str, ...], name: str) -> set[str]:
         made = darshan_logs.Made(nprocs=1)

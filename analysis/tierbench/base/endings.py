@@ -1,9 +1,9 @@
 """The signals that end a trial: SIGTERM, SIGINT and SIGHUP.
 
-They interrupt nothing. Each is noted, passed on once to the child that runs, and answered by `heed`, which is
-called where nothing is half made: so no folder is left half copied or half removed, and no child without its
-parent. A signal that the caller ignores (`nohup`) stays ignored. Handlers belong to the process, so what is
-noted does, too.
+They interrupt nothing. Each is noted, passed on once to the child that runs, and answered by `heed`. That is
+called only where nothing is half made. So no folder is left half copied or half removed, and no child is left
+without its parent. A signal that the caller ignores (`nohup`) stays ignored. Handlers belong to the process,
+and so does what is noted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading files of others: whole, but no fifo or device, which would hold us up, and none too large."""
+"""Reading files of other users: whole, but no fifo or device, which would block, and none too large."""
 
 from __future__ import annotations
 

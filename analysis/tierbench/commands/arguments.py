@@ -41,5 +41,10 @@ def above_zero(text: str) -> float:
 
 def add_threshold(parser: argparse.ArgumentParser) -> None:
     """The change that compare, history and power pass over."""
-    parser.add_argument("--threshold", type=percent, default=0.05, metavar="PERCENT",
-                        help="smaller changes of the median are no news, 0 to 1000 (default: 5)")  # fmt: skip
+    parser.add_argument(
+        "--threshold",
+        type=percent,
+        default=0.05,
+        metavar="PERCENT",
+        help="smaller changes of the median are no news, 0 to 1000 (default: 5)",
+    )

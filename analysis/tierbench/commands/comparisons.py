@@ -46,9 +46,13 @@ def _add_compare(commands: Commands) -> None:
         metavar="FILE",
         help="write the comparison for scripts too (default: nothing is written)",
     )
-    both.add_argument("-o", "--output", type=Path, metavar="DIR",
-                      help="write comparison.html, .md, .json, .csv and .parquet there "
-                           "(default: nothing is written)")  # fmt: skip
+    both.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="write comparison.html, .md, .json, .csv and .parquet there (default: nothing is written)",
+    )
     both.set_defaults(function=_compare)
 
 
@@ -61,9 +65,13 @@ def _add_history(commands: Commands) -> None:
     past.add_argument("test", metavar="TEST", help="name of the test; * and ? match anything")
     past.add_argument("runs", nargs="*", metavar="RUN", help=f"{samples.SOURCES} (default: all of results/)")
     add_threshold(past)
-    past.add_argument("-o", "--output", type=Path, metavar="DIR",
-                      help="write history.html, .md, .json, .csv and .parquet there "
-                           "(default: nothing is written)")  # fmt: skip
+    past.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="write history.html, .md, .json, .csv and .parquet there (default: nothing is written)",
+    )
     past.set_defaults(function=_history)
 
 
@@ -77,15 +85,33 @@ def _add_power(commands: Commands) -> None:
     noise.add_argument(
         "runs", nargs="*", default=[], metavar="RUN", help=f"where the noise is taken from; {samples.SOURCES}"
     )
-    noise.add_argument("--noise", type=above_zero, metavar="PERCENT",
-                       help="relative standard deviation of the repetitions, above 0 and below 100 "
-                            "(default: of RUN)")  # fmt: skip
-    needed.add_argument("--difference", type=above_zero, required=True, metavar="PERCENT",
-                        help="the slowdown to be shown, above 0 and below 100 (required)")  # fmt: skip
-    needed.add_argument("--power", type=above_zero, default=0.9, metavar="PERCENT",
-                        help="how often it is to be shown, above 0 and below 100 (default: 90)")  # fmt: skip
-    needed.add_argument("--metrics", type=count, default=1, metavar="N",
-                        help="metrics that are compared in one command, 1 to 1000 (default: 1)")  # fmt: skip
+    noise.add_argument(
+        "--noise",
+        type=above_zero,
+        metavar="PERCENT",
+        help="relative standard deviation of the repetitions, above 0 and below 100 (default: of RUN)",
+    )
+    needed.add_argument(
+        "--difference",
+        type=above_zero,
+        required=True,
+        metavar="PERCENT",
+        help="the slowdown to be shown, above 0 and below 100 (required)",
+    )
+    needed.add_argument(
+        "--power",
+        type=above_zero,
+        default=0.9,
+        metavar="PERCENT",
+        help="how often it is to be shown, above 0 and below 100 (default: 90)",
+    )
+    needed.add_argument(
+        "--metrics",
+        type=count,
+        default=1,
+        metavar="N",
+        help="metrics that are compared in one command, 1 to 1000 (default: 1)",
+    )
     add_threshold(needed)
     needed.add_argument("--json", action="store_true", help="the figures, for scripts (default: sentences)")
     needed.set_defaults(function=_power)

@@ -17,7 +17,7 @@ def complain(lines: Iterable[str]) -> None:
 
 
 def say(text: str) -> None:
-    """What is going on, for people who wait."""
+    """What is going on, for a user that waits."""
     print(f"tierbench: {text}", file=sys.stderr, flush=True)
 
 

@@ -38,8 +38,14 @@ def add(commands: Commands) -> None:
     every = commands.add_parser(
         "list", epilog="example:\n  tierbench list results", help="list runs with their verdicts"
     )
-    every.add_argument("results", type=Path, nargs="?", default=Path("results"), metavar="RESULTS",
-                       help="results folder (default: results)")  # fmt: skip
+    every.add_argument(
+        "results",
+        type=Path,
+        nargs="?",
+        default=Path("results"),
+        metavar="RESULTS",
+        help="results folder (default: results)",
+    )
     every.set_defaults(function=_list)
 
 

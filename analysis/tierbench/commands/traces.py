@@ -25,19 +25,37 @@ def add(commands: Commands) -> None:
         help="what Darshan logs say: findings, tiers, slowest ranks and files",
     )
     logs.add_argument("logs", nargs="+", type=Path, metavar="LOG", help="a Darshan log")
-    logs.add_argument("-o", "--output", type=Path, metavar="DIR",
-                      help="write trace.html, trace.md and every frame as CSV and Parquet there "
-                           "(default: nothing is written)")  # fmt: skip
-    logs.add_argument("--tier", action="append", default=[], type=_place, metavar="NAME=PATH",
-                      help="a tier and where its files are, pfs too; may be repeated "
-                           "(default: mount points)")  # fmt: skip
-    logs.add_argument("--chrome", type=Path, metavar="FILE",
-                      help="write segments as Chrome trace events (default: none)")  # fmt: skip
-    logs.add_argument("--stats", type=Path, metavar="FILE",
-                      help="of tierctl run --stats: counters of --chrome (default: none)")  # fmt: skip
-    logs.add_argument("--model", choices=("commit",),
-                      help="name accesses of two nodes that this model of consistency does not order, "
-                           "docs/testing/trace.md (default: not looked at)")  # fmt: skip
+    logs.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="write trace.html, trace.md and every frame as CSV and Parquet there "
+        "(default: nothing is written)",
+    )
+    logs.add_argument(
+        "--tier",
+        action="append",
+        default=[],
+        type=_place,
+        metavar="NAME=PATH",
+        help="a tier and where its files are, pfs too; may be repeated (default: mount points)",
+    )
+    logs.add_argument(
+        "--chrome", type=Path, metavar="FILE", help="write segments as Chrome trace events (default: none)"
+    )
+    logs.add_argument(
+        "--stats",
+        type=Path,
+        metavar="FILE",
+        help="of tierctl run --stats: counters of --chrome (default: none)",
+    )
+    logs.add_argument(
+        "--model",
+        choices=("commit",),
+        help="name accesses of two nodes that this model of consistency does not order, "
+        "docs/testing/trace.md (default: not looked at)",
+    )
     logs.set_defaults(function=_trace)
 
 

@@ -1,4 +1,4 @@
-"""Who gets how many I/O nodes: several jobs, one pool.
+"""How many I/O nodes each job gets: several jobs, one pool.
 
 Each job has a bandwidth for each number of I/O nodes that it may be given; with 0 it writes straight to the
 file system. `best` gives every job one number so that the sum of the bandwidths is the highest that the pool

@@ -8,7 +8,7 @@ first, each choice takes along all later ones that do not differ from it). Three
 - `by_p_value`: Dunn's p, two-sided, adjusted, below 0.05.
 - `as_published`: the study compared Dunn's statistic Z with 0.05 where the p value belongs. From the raw runs
   this rule gives the published counts to the digit.
-- without correction, p below 0.05: for the reader who wants to see what the correction costs.
+- without correction, p below 0.05: shows what the correction costs.
 """
 
 from __future__ import annotations

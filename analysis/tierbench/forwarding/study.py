@@ -133,12 +133,19 @@ def as_json(study: Study) -> dict[str, Any]:
         "patterns": [_choice(c) for c in study.patterns],
         "twin": check,
         "queues": [
-            {"pool": pool, "policy": o.policy, "makespan_s": o.makespan_s, "mean_slowdown": o.mean_slowdown,
-             "worst_slowdown": o.worst_slowdown, "utilisation": o.utilisation,
-             "bandwidth_mib_s": o.bandwidth_mib_s}
-            for pool, outcomes in study.queues.items() for o in outcomes
+            {
+                "pool": pool,
+                "policy": o.policy,
+                "makespan_s": o.makespan_s,
+                "mean_slowdown": o.mean_slowdown,
+                "worst_slowdown": o.worst_slowdown,
+                "utilisation": o.utilisation,
+                "bandwidth_mib_s": o.bandwidth_mib_s,
+            }
+            for pool, outcomes in study.queues.items()
+            for o in outcomes
         ],
-    }  # fmt: skip
+    }
 
 
 def about_words(choice: Choice) -> str:

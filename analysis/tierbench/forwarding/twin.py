@@ -33,11 +33,20 @@ Medians = Mapping[Scenario, Mapping[int, float]]  # MiB/s by the number of I/O n
 Kind = tuple[str, str]  # layout, spatiality
 
 START = {
-    "process": 30.0, "process_request": 100.0, "node": 500.0,
-    "server": 400.0, "server_request": 100.0, "server_clients": 200.0, "streams": 16.0,
-    "shared": 3000.0, "shared_request": 100.0, "writers_most": 300.0, "writers_half": 10.0,
-    "ordered": 1.0, "crowding": 1.0,
-}  # fmt: skip
+    "process": 30.0,
+    "process_request": 100.0,
+    "node": 500.0,
+    "server": 400.0,
+    "server_request": 100.0,
+    "server_clients": 200.0,
+    "streams": 16.0,
+    "shared": 3000.0,
+    "shared_request": 100.0,
+    "writers_most": 300.0,
+    "writers_half": 10.0,
+    "ordered": 1.0,
+    "crowding": 1.0,
+}
 SMOOTH = 4
 STARTS = 4  # places that the fit begins at; the best end counts
 PULL = (

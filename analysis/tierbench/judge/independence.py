@@ -5,8 +5,8 @@ Spearman's rank correlation with the order) and serial correlation (neighbours a
 values apart; Bartels' rank version of von Neumann's ratio). Both are asked of random orders of the same
 values, of all orders where there are few. Each may err in half of `stats.ALPHA`: of 100 measurements without
 either at most 5 are said to have one. Fewer than `LEAST` values can show nothing, and fewer than `TESTABLE`
-too little: then that nothing was found says nothing, and that is told (`assumed`). So every level is said
-under the condition that repetitions are independent, and never without it.
+too little: then it means nothing that nothing was found, and the report says so (`assumed`). So every level
+is given under the condition that repetitions are independent, and never without it.
 """
 
 from __future__ import annotations

@@ -121,8 +121,13 @@ def _ior(name: str, ran: Ran) -> _Read:
         problems.append(f"read {output.data_errors} wrong transfers")
     if output.file_is_short:
         problems.append("the file holds fewer bytes than were written")
-    return (found[0].bandwidth_mib_s / 1024, found[0].total_s, summaries[0].moved_mib,
-            output.driver or "unknown", problems)  # fmt: skip
+    return (
+        found[0].bandwidth_mib_s / 1024,
+        found[0].total_s,
+        summaries[0].moved_mib,
+        output.driver or "unknown",
+        problems,
+    )
 
 
 _OPERATIONS = {"write": "File creation", "stat": "File stat", "delete": "File removal", "read": "File read"}

@@ -227,7 +227,7 @@ def _of_result(asked: IorAsked, told: IorOutput, r: IorResult) -> Iterator[Disag
     yield from _moved(asked, r, moved)
     yield from _rates(asked, told, r, moved)
     also_wrote = asked.writes and asked.reads and r.access == "read"
-    # who has moved all bytes before the deadline may end
+    # a rank that has moved all its bytes before the deadline may end
     whole = moved is not None and asked.total_bytes is not None and moved >= asked.total_bytes / MIB - 0.051
     early = asked.deadline_s and r.total_s < SHORTEST * asked.deadline_s - SHORTER_S
     if early and not also_wrote and not whole:

@@ -30,8 +30,10 @@ def _sentence(recipe: str, tiers: str, runs: dict[str, dict[str, float]]) -> str
     peak = max(creates.values())
     fewest = min((s for s, rate in creates.items() if rate >= (1 - NEAR_PEAK) * peak), key=_numbers)
     told = ", ".join(f"{what} {rate:,.0f}" for what, rate in runs[fewest].items())
-    return (f"{recipe} on {tiers}: {_words(fewest)} are the fewest within {NEAR_PEAK:.0%} of the peak of"
-            f" creation ({peak:,.0f} op/s): {told} op/s.")  # fmt: skip
+    return (
+        f"{recipe} on {tiers}: {_words(fewest)} are the fewest within {NEAR_PEAK:.0%} of the peak of"
+        f" creation ({peak:,.0f} op/s): {told} op/s."
+    )
 
 
 def _numbers(size: str) -> list[int]:

@@ -56,8 +56,8 @@ def style(**more: str) -> AbstractContextManager[None]:
 def svg(figure: Figure, salt: str, alternative: str) -> str:
     """The figure as an <svg> element; `salt` keeps the ids of several figures on one page apart.
 
-    `alternative` is what a reader who does not see it is told. Ink and paper are those of the page around it
-    (report.css), so that it has a dark mode; alone they are dark on white.
+    `alternative` is the text for a reader that cannot see the picture. Ink and paper are those of the page
+    around it (report.css), so that it has a dark mode; alone they are dark on white.
     """
     buffer = io.StringIO()
     with style(**{"svg.hashsalt": salt}):
@@ -96,7 +96,8 @@ def heat(axes: Axes, values: NDArray[np.float64], extent: tuple[float, float, fl
     shades = mpl.colormaps["magma_r"](np.linspace(0.12, 0.65, 256))
     colours = ListedColormap(shades).with_extremes(under=(0, 0, 0, 0))
     most = max(float(values.max()), 2e-6)
-    image = axes.imshow(values, aspect="auto", cmap=colours, interpolation="nearest", vmin=1e-6, vmax=most,
-                        extent=extent)  # fmt: skip
+    image = axes.imshow(
+        values, aspect="auto", cmap=colours, interpolation="nearest", vmin=1e-6, vmax=most, extent=extent
+    )
     image.set_clip_on(False)  # it fits; the id of a clip path hangs on the last digit of the layout
     return image

@@ -102,10 +102,16 @@ def _transfer(block: list[_Field], path: str) -> ForgeTransfer | None:
     words = {key: str(values[key]) for key in _WORDS}
     numbers = {key: float(values[key]) for key in _TRANSFER if key not in _WORDS}
     return ForgeTransfer(
-        **words, direct_io=numbers["odirect"] == 1, stonewall_s=int(numbers["stonewall"]),
-        request_kib=int(numbers["request"]), total_mib=int(numbers["total"]), fastest_s=numbers["min"],
-        slowest_s=numbers["max"], data_mib=numbers["data"], bandwidth_mib_s=numbers["bandwidth"],
-    )  # fmt: skip
+        **words,
+        direct_io=numbers["odirect"] == 1,
+        stonewall_s=int(numbers["stonewall"]),
+        request_kib=int(numbers["request"]),
+        total_mib=int(numbers["total"]),
+        fastest_s=numbers["min"],
+        slowest_s=numbers["max"],
+        data_mib=numbers["data"],
+        bandwidth_mib_s=numbers["bandwidth"],
+    )
 
 
 def _value(field: _Field, path: str) -> str | float:

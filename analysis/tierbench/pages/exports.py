@@ -94,8 +94,21 @@ def table(head: Sequence[str], align: Sequence[str], body: Iterable[Sequence[str
 
 def _verdicts(report: Report) -> list[str]:
     against = baselines(report.rows)
-    head = ["configuration", "placement", "fsync promise", "devices", "driver", "n", "measured", "interval",
-            *(heading for heading, _ in against), "required", "margin", "predicted", "verdict"]  # fmt: skip
+    head = [
+        "configuration",
+        "placement",
+        "fsync promise",
+        "devices",
+        "driver",
+        "n",
+        "measured",
+        "interval",
+        *(heading for heading, _ in against),
+        "required",
+        "margin",
+        "predicted",
+        "verdict",
+    ]
     body = [
         [
             r.label,

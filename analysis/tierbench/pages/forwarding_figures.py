@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 POLICY_COLOURS = dict(zip(queue.NAMES, (BLUE, ORANGE, GREEN, PURPLE, GREY), strict=True))
 
-NARROW = 0.06  # of a bar: a part that has no room for its numbers; they stand beside the bar
+NARROW = 0.06  # of a bar: a part that has no room for its numbers; they are written beside the bar
 
 
 def patterns(study: Study) -> Figure:

@@ -76,10 +76,14 @@ def as_html(studies: Sequence[Study]) -> str:
     environment = templates()
     environment.filters |= {"number": number}
     environment.globals |= {
-        "headline": headline, "sentences": sentences, "twin_sentence": twin_sentence,
-        "about_words": about_words, "best_words": best_words, "candidate_words": candidate_words,
+        "headline": headline,
+        "sentences": sentences,
+        "twin_sentence": twin_sentence,
+        "about_words": about_words,
+        "best_words": best_words,
+        "candidate_words": candidate_words,
         "needed_words": needed_words,
-    }  # fmt: skip
+    }
     page = environment.get_template("forwarding.html.j2")
     return terms.page(page, studies=[(s, drawn(s)) for s in studies], version=__version__)
 
@@ -155,8 +159,17 @@ def _cells(choice: Choice, numbers: Sequence[int]) -> list[str]:
 def _lines(study: Study) -> list[dict[str, object]]:
     """A line a scenario and number of I/O nodes."""
     return [
-        {"machine": study.measured.name, "scenario": about_words(c), "io_nodes": k, "median_mib_s": m,
-         "n": c.repetitions[k], "best_share": c.best_share[k], "is_best": k == c.best,
-         "p_kruskal": c.p, "recommendation": c.recommendation}
-        for c in study.scenarios for k, m in c.medians.items()
-    ]  # fmt: skip
+        {
+            "machine": study.measured.name,
+            "scenario": about_words(c),
+            "io_nodes": k,
+            "median_mib_s": m,
+            "n": c.repetitions[k],
+            "best_share": c.best_share[k],
+            "is_best": k == c.best,
+            "p_kruskal": c.p,
+            "recommendation": c.recommendation,
+        }
+        for c in study.scenarios
+        for k, m in c.medians.items()
+    ]

@@ -57,7 +57,7 @@ def as_html(found: Sequence[Series], test: str) -> str:
 
 
 def _in_words(series: Series) -> str:
-    """The picture for a reader who does not see it."""
+    """The picture in words, for a reader that cannot see it."""
     return f"{title(series)}: {' '.join(conclusion(series))}"
 
 
@@ -76,9 +76,16 @@ def draw(series: Series) -> Figure:
         for step in series.steps:
             colour = _BETTER if series.is_better(step) else _WORSE
             axes.axvline(step.at - 0.5, color=colour, lw=1, ls="--")
-            axes.annotate(f"{'better' if series.is_better(step) else 'worse'}: {step.ratio:.3g}x",
-                          (step.at - 0.5, 1), (3, -2), xycoords=("data", "axes fraction"), va="top",
-                          textcoords="offset points", color=colour, fontsize=8)  # fmt: skip
+            axes.annotate(
+                f"{'better' if series.is_better(step) else 'worse'}: {step.ratio:.3g}x",
+                (step.at - 0.5, 1),
+                (3, -2),
+                xycoords=("data", "axes fraction"),
+                va="top",
+                textcoords="offset points",
+                color=colour,
+                fontsize=8,
+            )
         at = np.unique(np.linspace(0, len(values) - 1, min(len(values), 6)).astype(int))
         axes.set_xticks(at, [day(series.points[i]) for i in at])
         axes.set_xlim(-0.6, len(values) - 0.4)
@@ -122,10 +129,17 @@ def _lines(series: Series) -> list[dict[str, Any]]:
     about |= {name: str(series.key[name]) for name in ("fsync", "driver", "metric", "unit", "direction")}
     steps = [step.at for step in series.steps]
     return [
-        {**about, "run": p.run, "when": day(p), "commit": p.commit, "value": p.value, "n": p.n,
-         "level": sum(i >= at for at in steps)}
+        {
+            **about,
+            "run": p.run,
+            "when": day(p),
+            "commit": p.commit,
+            "value": p.value,
+            "n": p.n,
+            "level": sum(i >= at for at in steps),
+        }
         for i, p in enumerate(series.points)
-    ]  # fmt: skip
+    ]
 
 
 def verdict(found: Sequence[Series]) -> str:

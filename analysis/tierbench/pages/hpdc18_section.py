@@ -111,9 +111,12 @@ def ratios(run: Run, _rows: Sequence[Row]) -> Figure | None:
         axes.plot([claim.ratio.low, claim.ratio.high], [y + 0.2] * 2, color=INK, lw=1.4)
         axes.text(claim.published, y - 0.2, f" {times(claim.published)}", va="center", fontsize=8)
         axes.text(
-            max(claim.ratio.high, claim.ratio.value), y + 0.2, f" {times(claim.ratio.value)}", va="center",
+            max(claim.ratio.high, claim.ratio.value),
+            y + 0.2,
+            f" {times(claim.ratio.value)}",
+            va="center",
             fontsize=8,
-        )  # fmt: skip
+        )
     axes.set_yticks(range(len(claims)), [f"{KINDS[c.kind]}\nover {_short(c.against)}" for c in claims])
     axes.set_ylim(len(claims) - 0.4, -0.6)
     axes.set_xscale("log")
@@ -237,8 +240,15 @@ def winners(run: Run, _rows: Sequence[Row]) -> Figure | None:
             x = names.index(r.sample.buffering)
             dark = np.log(r.ratio.value) / np.log(most) > DARK
             star = "*" if r.comparison and r.comparison.significant else ""
-            axes.text(x, i, f"{times(r.ratio.value)}{star}", ha="center", va="center", fontsize=8,
-                      color="white" if dark else "#1e293b")  # fmt: skip
+            axes.text(
+                x,
+                i,
+                f"{times(r.ratio.value)}{star}",
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="white" if dark else "#1e293b",
+            )
     axes.set_xticks(range(len(names)), names, rotation=20, ha="right")
     axes.set_yticks(range(len(ranked)), list(ranked))
     axes.tick_params(length=0)

@@ -41,8 +41,12 @@ def as_json(result: Result) -> bytes:
 def print_comparison(result: Result, console: Console) -> None:
     """One line a metric, the conditions that were forced, and what only one side measured."""
     for baseline, other in dict.fromkeys((m.baseline, m.other) for m in result.metrics):
-        table = Table(box=box.SIMPLE_HEAD, title=escape(f"{other} against {baseline}"), title_justify="left",
-                      pad_edge=False)  # fmt: skip
+        table = Table(
+            box=box.SIMPLE_HEAD,
+            title=escape(f"{other} against {baseline}"),
+            title_justify="left",
+            pad_edge=False,
+        )
         for name in ("Metric", "Unit"):
             table.add_column(name)
         for name in ("Before", "After", "Ratio", "Interval", "p", "n"):

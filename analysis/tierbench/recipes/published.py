@@ -56,7 +56,7 @@ class Number:
 
     @property
     def per_node(self) -> float:
-        """A node's share; a time is everybody's."""
+        """A node's share; a time is the same for all nodes."""
         return self.value if self.metric == "time" else self.value / self.nodes
 
 
@@ -272,8 +272,15 @@ def _published(line: dict[str, str], place: str) -> Number:
     for column, pattern in (("value", r"\d+\.\d+"), ("nodes", r"[1-9]\d*"), ("ranks", r"[1-9]\d*")):
         if not re.fullmatch(pattern, line[column]):
             raise RecipeError(f"{place}: {column}: {line[column]!r}; allowed: a number above 0")
-    return Number(line["access"], line["metric"], line["value"], line["unit"], int(line["nodes"]),
-                  int(line["ranks"]), line["source"])  # fmt: skip
+    return Number(
+        line["access"],
+        line["metric"],
+        line["value"],
+        line["unit"],
+        int(line["nodes"]),
+        int(line["ranks"]),
+        line["source"],
+    )
 
 
 # --- shell arithmetic --------------------------------------------------------------------------------------

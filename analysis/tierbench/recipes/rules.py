@@ -80,9 +80,19 @@ def _read(file: Path) -> list[RuleRecipe]:
 def _recipe(raw: dict[str, Any], top: dict[str, Any], file: Path) -> RuleRecipe:
     place = f"{file}: recipes[{raw['name']}]"
     launches = tuple(_launch(x, f"{place}.launches[{i}]") for i, x in enumerate(raw["launches"]))
-    return RuleRecipe(top["suite"], raw["name"], raw["title"], raw["nodes"], raw["ranks_per_node"], launches,
-                      Twin(**top["twin"]), top["source"], file.name, top["rules"],
-                      tuple(raw.get("notes", ())))  # fmt: skip
+    return RuleRecipe(
+        top["suite"],
+        raw["name"],
+        raw["title"],
+        raw["nodes"],
+        raw["ranks_per_node"],
+        launches,
+        Twin(**top["twin"]),
+        top["source"],
+        file.name,
+        top["rules"],
+        tuple(raw.get("notes", ())),
+    )
 
 
 def _launch(raw: dict[str, Any], place: str) -> Launch:

@@ -44,13 +44,48 @@ from tierbench.runs.run_folder import read_run
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ["source", "run", "when", "commit", "site", "test", "system", "tiers", "mode", "policy", "fsync",
-           "driver", "modelled", "nodes", "ranks", "bytes", "options", "repetition", "metric", "unit",
-           "direction", "value"]  # fmt: skip
-_UNSAID = {"run": "", "when": math.nan, "commit": "", "site": "", "system": "-", "tiers": "-", "mode": "-",
-           "policy": "-", "fsync": "-", "driver": "-", "modelled": None, "nodes": 0, "ranks": 0,
-           "bytes": 0,           "options": "",
-           "repetition": 0}  # fmt: skip
+COLUMNS = [
+    "source",
+    "run",
+    "when",
+    "commit",
+    "site",
+    "test",
+    "system",
+    "tiers",
+    "mode",
+    "policy",
+    "fsync",
+    "driver",
+    "modelled",
+    "nodes",
+    "ranks",
+    "bytes",
+    "options",
+    "repetition",
+    "metric",
+    "unit",
+    "direction",
+    "value",
+]
+_UNSAID = {
+    "run": "",
+    "when": math.nan,
+    "commit": "",
+    "site": "",
+    "system": "-",
+    "tiers": "-",
+    "mode": "-",
+    "policy": "-",
+    "fsync": "-",
+    "driver": "-",
+    "modelled": None,
+    "nodes": 0,
+    "ranks": 0,
+    "bytes": 0,
+    "options": "",
+    "repetition": 0,
+}
 SOURCES = (
     "run folder, ReFrame report (JSON), results store (SQLite, FILE@UUID for one session), "
     "result of make bench (JSON) or folder of output"

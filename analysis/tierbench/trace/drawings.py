@@ -66,9 +66,13 @@ def flow(traces: Traces) -> Flow | None:
     """From DXT segments of the POSIX layer, else from the runtime's heat map."""
     segments = traces.segments[traces.segments["module"] == "DXT_POSIX"]
     if len(segments):
-        return _spread(segments["rank"], segments["start_s"], segments["end_s"],
-                       np.where(segments["access"] == "read", segments["length"], 0),
-                       np.where(segments["access"] == "write", segments["length"], 0))  # fmt: skip
+        return _spread(
+            segments["rank"],
+            segments["start_s"],
+            segments["end_s"],
+            np.where(segments["access"] == "read", segments["length"], 0),
+            np.where(segments["access"] == "write", segments["length"], 0),
+        )
     heat = traces.heat[traces.heat["layer"].isin(["POSIX", "STDIO"])]
     if len(heat):
         return _spread(

@@ -147,9 +147,14 @@ def _under(lines: pd.DataFrame, periods: Flushes | None) -> NDArray[np.bool_]:
 
 def _latency(access: str, when: str, lasted: NDArray[np.float64]) -> Latency:
     return Latency(
-        access, when, len(lasted), float(np.median(lasted)), _percentile(lasted, 99, 100),
-        _percentile(lasted, 99.9, 1000), float(lasted.max()),
-    )  # fmt: skip
+        access,
+        when,
+        len(lasted),
+        float(np.median(lasted)),
+        _percentile(lasted, 99, 100),
+        _percentile(lasted, 99.9, 1000),
+        float(lasted.max()),
+    )
 
 
 def _percentile(lasted: NDArray[np.float64], percent: float, least: int) -> float | None:

@@ -73,8 +73,15 @@ def _of_launch(
     for number, job in enumerate(sides.to_dict("records")):
         heading = f"{label}: {job['side']} side ({job['log']})"
         salt, shown = f"trace{at + number}", None if number else proof
-        some = section(traces, str(job["log"]), salt, heading, shown, folded=bool(number),
-                       periods=periods if job["side"] == "application" else None)  # fmt: skip
+        some = section(
+            traces,
+            str(job["log"]),
+            salt,
+            heading,
+            shown,
+            folded=bool(number),
+            periods=periods if job["side"] == "application" else None,
+        )
         some.findings.extend([] if number else _across(parts["application"], parts["storage"]))
         made.append(some)
     return made

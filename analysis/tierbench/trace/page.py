@@ -79,7 +79,7 @@ def _facts(mine: Traces) -> list[tuple[str, str]]:
         ("processes", f"{job['nprocs']:,}"),
         ("moved", _moved(below)),
         ("modules", f"{job['modules']} (log version {job['log_version']})"),
-    ]  # fmt: skip
+    ]
     if not job["complete"]:
         facts.append(("INCOMPLETE", "records are missing: the program died, or the runtime's memory ran out"))
     if job["problems"]:

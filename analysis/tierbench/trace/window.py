@@ -60,7 +60,7 @@ def _record(module: str, file: str, rank: int, part: pd.DataFrame) -> dict[str, 
 
 
 def _with_whole_counts(found: pd.DataFrame, files: pd.DataFrame) -> pd.DataFrame:
-    """A file's flushes and mappings stand at its first record."""
+    """A file's flushes and mappings are in its first record."""
     keys = ["module", "file"]
     sums = files.astype(dict.fromkeys(keys, str)).groupby(keys)[["flushes", "mmaps"]].sum().reset_index()
     whole = found.drop(columns=["flushes", "mmaps"]).merge(sums, "left", keys)

@@ -1,8 +1,9 @@
 """The trace of a launch as witness: did the program do what it was asked, and in the time that it says?
 
-A driver may print what it likes; its log shows which bytes it moved, in which order, who read what whom
-wrote, whether fsync was called, and when the first file was opened and the last one closed. `testimony` holds
-that against the command line and the driver's numbers. What a log cannot show is named, never assumed.
+A driver may print what it likes. Its log shows which bytes it moved, in which order, which rank read another
+rank's bytes, whether fsync was called, and when the first file was opened and the last one closed.
+`testimony` compares that with the command line and the driver's numbers. What a log cannot show is named,
+never assumed.
 """
 
 from __future__ import annotations
@@ -60,9 +61,19 @@ def testimony(
     if asked.file is None:
         return Testimony((), ("which files are the data's",))
     launch = _Launch(asked, told, application, of_several=of_several)
-    found = [*launch.ranks(), *launch.interface(sees_mpi_io), *launch.bytes_moved(),
-             *launch.transfers(), *launch.order(), *launch.layout(), *launch.owners(),
-             *launch.syncs(), *launch.maps(), *launch.outside(), *launch.times()]  # fmt: skip
+    found = [
+        *launch.ranks(),
+        *launch.interface(sees_mpi_io),
+        *launch.bytes_moved(),
+        *launch.transfers(),
+        *launch.order(),
+        *launch.layout(),
+        *launch.owners(),
+        *launch.syncs(),
+        *launch.maps(),
+        *launch.outside(),
+        *launch.times(),
+    ]
     if bypass and storage is not None:
         found += launch.below(storage)
     return Testimony(tuple(found), tuple(dict.fromkeys(launch.unseen)))
@@ -146,7 +157,7 @@ class _Launch:
                 yield from self._different(access)
 
     def _wanted(self, access: str) -> tuple[int, int, str] | None:
-        """Bytes, by how much they may be off, and who says so."""
+        """Bytes, by how much they may be off, and which source says so."""
         asked, repetitions = self.asked, self.asked.repetitions or 1
         checks = repetitions * (1 + (access == "read" and asked.options.has("W")))
         status = "stonewallingstatusfile" in asked.directives
@@ -280,7 +291,7 @@ class _Launch:
             yield Disagreement(f"places of {access}", f"asked for {blocks}: over {right}", told)
 
     def owners(self) -> Iterator[Disagreement]:
-        """Who wrote the bytes that a rank reads: itself, or with -C a rank of another node."""
+        """Which rank wrote the bytes that a rank reads: itself, or with -C a rank of another node."""
         asked = self.asked
         dealt = asked.random and not asked.own_files  # any rank may write any transfer
         if not self.exact or dealt or asked.ranks == 1 or not asked.reads or asked.shift is None:

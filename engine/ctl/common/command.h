@@ -46,7 +46,7 @@ int ctl_misused(const struct ctl_command *self, const char *format, ...) __attri
 /* The command of that name; NULL. `all` ends in an entry without name. */
 const struct ctl_command *ctl_find(const struct ctl_command *all, const char *name);
 
-/* The command with the nearest name, for a user who mistyped; NULL where none is near. */
+/* The command with the nearest name, after a typing error; NULL: none is near. */
 const struct ctl_command *ctl_nearest(const struct ctl_command *all, const char *name);
 
 #endif

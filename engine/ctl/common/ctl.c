@@ -48,7 +48,7 @@ int ctl_fail(const char *format, ...)
     return EXIT_BAD_INPUT;
 }
 
-/* Seconds of a clock that no one sets: only differences mean something. */
+/* Seconds of a clock that is never set: only differences mean something. */
 double ctl_now(void)
 {
     return (double)tb_now_ns() * 1e-9;

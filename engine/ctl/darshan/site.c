@@ -96,7 +96,7 @@ static void include(const struct ctl_trace *t, const char *site)
 
 /*
  * Told to trace programs without MPI, Darshan takes ranks for such, each with a log of its own.
- * The trace adapter takes the variable away in ranks; those whose launcher gives them no variable
+ * The trace adapter takes the variable away in ranks; those with a launcher that gives no variable
  * that tells them (Slurm without PMI, inside a Slurm job) are known by the command only.
  */
 static bool starts_ranks(char *const *command)

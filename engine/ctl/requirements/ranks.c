@@ -1,6 +1,6 @@
 /*
  * A range of numbers as patterns of digits: 0-63 with two digits is [0-5][0-9] and 6[0-3].
- * Each pattern stands for a block of numbers that differ in their last digits only.
+ * Each pattern is for a block of numbers that differ in their last digits only.
  */
 #include "requirements/ranks.h"
 

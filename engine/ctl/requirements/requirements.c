@@ -36,7 +36,7 @@ bool ctl_requirements_is_xml(const char *file)
 struct reader {
     XML_Parser parser;
     const char *file;
-    const struct tb_config *tiers; /* whose names are allowed; NULL: any */
+    const struct tb_config *tiers; /* their names are allowed; NULL: any */
     struct tb_config_placement *out;
     struct tb_error *err;
     int depth;

@@ -136,7 +136,7 @@ static int await_mover(const struct tb_config_stage *out)
     return rc ? ctl_fail("the mover of %s (%s): %s", host, out->from, strerror(-rc)) : 0;
 }
 
-/* The list of what is left is one for all nodes, and the one who waits writes it. */
+/* The list of what is left is one for all nodes; the process that waits writes it. */
 static int watch(struct tb_config_stage *out)
 {
     out->left[0] = '\0';

@@ -1,4 +1,4 @@
-/* A mover is known by its name, and by the log that it has open; one whose parent is no tierctl has lost it. */
+/* A mover is recognised by its name and by the log that it has open. If its parent is no tierctl, its tierctl was killed. */
 #include "staging/orphans.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* Movers of this user whose tierctl was killed: they move what was closed by then, and end. */
+/* Movers of this user that have lost their tierctl: they move what was closed by then, and end. */
 #ifndef TB_CTL_ORPHANS_H
 #define TB_CTL_ORPHANS_H
 

@@ -11,7 +11,7 @@
 
 struct ctl_stage_progress {
     struct tb_ledger *ledger;
-    const char *host; /* of the mover whose files must have been moved at the end; NULL: all movers' */
+    const char *host; /* the files of this host's mover must have been moved at the end; NULL: those of all movers */
     const char *from; /* its folder; NULL: it had a list */
     double start, told;
     uint64_t bytes_before;

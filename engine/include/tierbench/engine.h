@@ -86,8 +86,8 @@ typedef struct tb_engine tb_engine;
 int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out);
 
 /*
- * Called each second while an attach waits for another process, which is registering or repairs after a killed one,
- * where that one is stopped or has been waited for over 8 s: `whom` names it.  One for the process, set before it
+ * Called each second of an attach that waits for another process (which registers, or repairs after a killed one), if
+ * that process is stopped, or after 8 s of waiting: `whom` names it.  One listener for the process, set before it
  * attaches; NULL: none.
  */
 void tb_engine_hear_waits(void (*listener)(const char *whom, double seconds));

@@ -14,8 +14,8 @@ extern "C" {
 #endif
 
 /*
- * NULL: it can be served, or it can't be read, which whoever executes it will
- * say.  Else why not, for a message: "is statically linked", "runs with
+ * NULL: it can be served, or it cannot be read (then its execution will fail).
+ * Else the reason, for a message: "is statically linked", "runs with
  * another user's rights".  Static.
  */
 const char *tb_program_unserved(const char *path);

@@ -95,7 +95,7 @@ void tb_trace_dup(tb_trace *trace, int fd, int made, struct tb_trace_time t);
  */
 int tb_trace_closing(tb_trace *trace, int fd);
 void tb_trace_close(tb_trace *trace, int closing, struct tb_trace_time t);
-/* These were closed by somebody else, or mean something else from now on. */
+/* These were closed by other code, or mean something else from now on. */
 void tb_trace_forget(tb_trace *trace, unsigned first, unsigned last);
 
 #define TB_TRACE_HERE (-1) /* at the file's own offset */

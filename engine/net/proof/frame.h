@@ -2,7 +2,7 @@
  * What nodes say to each other, as bytes: fixed layouts, little-endian, checked when they are read. The one place that
  * knows them.
  *
- *   hello      opens a connection: who calls whom, of which start, what for, and a number that is used once
+ *   hello      opens a connection: caller and called, of which start, what for, and a number that is used once
  *   challenge  the called node's own number, with its proof
  *   proof      the caller's
  *   frame      everything after the proofs: a head, then `bytes` of payload

@@ -22,7 +22,7 @@ static int refuse(const char *folder, const char *why, int rc, struct tb_error *
     return rc;
 }
 
-/* A user who can change names in the folder could put another secret there, with the right owner and mode in its file. */
+/* A user that can change names in the folder could put another secret there, with the right owner and mode in its file. */
 static int open_folder(const char *folder, struct tb_error *err)
 {
     int fd = tb_private_directory(folder);

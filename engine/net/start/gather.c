@@ -229,7 +229,7 @@ static const char *why_not_reached(int rc)
                              : strerror(-rc);
 }
 
-/* Says who came, how many are missing, and of each record without an answer why: so the user sees which node to look at. */
+/* Says which nodes came, how many are missing, and why each record has no answer: so the user sees which node to look at. */
 static int say_missing(const struct tb_gather *g, int start_ms, struct tb_error *err)
 {
     struct words w = {err->text, sizeof(err->text)};

@@ -31,7 +31,7 @@ int tb_record_get(const struct tb_proof_key *key, const char *text, struct tb_re
 int tb_members_open(const char *folder, struct tb_error *err);
 /* The record of a node: 0, -ENOENT, -EPROTO as tb_record_get, or another -errno. */
 int tb_members_read(int peers, const struct tb_proof_key *key, const char *node, struct tb_record *r);
-/* Takes the name for this process: -EEXIST where somebody has it, unless that is to be replaced. */
+/* Takes the name for this process: -EEXIST where another process has it, unless that is to be replaced. */
 int tb_members_write(int peers, const struct tb_proof_key *key, const struct tb_record *own, bool replace);
 /* Where it is still this process's. */
 void tb_members_remove(int peers, const struct tb_proof_key *key, const struct tb_record *own);

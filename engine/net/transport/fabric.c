@@ -3,7 +3,7 @@
  * libraries (psm2) would take the program's signals for their backtraces, and look through the machine at each start.
  *
  * Each lane has one of its own, with its queue; the two sides tell each other their addresses
- * over the lane's proved connection, so that nobody else is ever addressed, and the end of that connection ends the lane.
+ * over the lane's proved connection, so no other process is ever addressed, and the end of that connection ends the lane.
  */
 #include "net/transport/fabric.h"
 
@@ -37,7 +37,7 @@ static bool find(void *handle, const char *name, void *function)
     return *(void **)function != NULL;
 }
 
-/* It stays loaded: providers leave threads and handlers behind. */
+/* It stays loaded: threads and handlers of providers may still run. */
 static bool load_library(struct tb_error *err)
 {
     setenv("HFI_NO_BACKTRACE", "1", 0); /* psm2's handlers write files into the working directory */
@@ -138,7 +138,7 @@ static void close_fabric(struct tb_lane *lane)
     lane->state = NULL;
 }
 
-/* shm says that its queue can wait, but then wakes nobody. */
+/* shm says that its queue can wait, but then wakes no thread. */
 static int open_queue(struct tb_fabric_lane *l)
 {
     struct fi_cq_attr attr = {.size = 4 * TB_FABRIC_POSTED, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_UNSPEC};

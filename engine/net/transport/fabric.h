@@ -11,9 +11,9 @@
 #include "net/transport/transport.h"
 
 enum {
-    TB_FABRIC_INLINE = 8 << 10, /* a larger payload is read by who gets the message */
+    TB_FABRIC_INLINE = 8 << 10, /* a larger payload is read by the side that gets the message */
     TB_FABRIC_SLOT = 64 + TB_FABRIC_INLINE,
-    TB_FABRIC_POSTED = 4, /* messages that can come before anybody takes them */
+    TB_FABRIC_POSTED = 4, /* messages that can come before they are taken */
 };
 
 struct tb_fabric {

@@ -2,8 +2,8 @@
  * Messages and reads of one lane (fabric.h). The thread that waits on a lane also makes libfabric move, so no thread has to
  * do it for all; a served lane always waits, and so answers reads.
  *
- * An endpoint takes messages from anybody. So each carries a proof of the lane's session and of its place in the order, and
- * what does not fit is dropped. What a message offers is registered for reading only, under a key that nobody can guess.
+ * An endpoint takes messages from any process. So each carries a proof of the lane's session and of its place in the order, and
+ * what does not fit is dropped. What a message offers is registered for reading only, under a key that cannot be guessed.
  */
 #include "net/transport/fabric_lane.h"
 

@@ -3,7 +3,7 @@
 
 #define TB_ERROR_MAX 1024
 
-/* A message for the user; text is empty where nothing is wrong. */
+/* A message for the user; the text is empty if nothing is wrong. */
 struct tb_error {
     char text[TB_ERROR_MAX];
 };

@@ -32,7 +32,7 @@ static int checked(int fd, mode_t type)
     return rc ? rc : fd;
 }
 
-/* Opened first and checked by descriptor, so it cannot be exchanged in between. A link is refused: it may change its mind. */
+/* Opened first and checked by descriptor, so it cannot be exchanged in between. A link is refused: it may lead elsewhere a moment later. */
 int tb_private_directory(const char *path)
 {
     return checked(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), S_IFDIR);

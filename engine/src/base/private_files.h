@@ -1,11 +1,11 @@
 /*
  * Files that are this user's alone.
  *
- * A directory tier may be writable for everybody (node-local scratch is), and so
- * is /dev/shm.  Whoever can make names there can make any name the engine looks
- * for.  So a directory is entered only where it is this user's, no symbolic link,
- * and no other user can change its names; and what lies in it is opened relative
- * to it, never by a path that somebody could change in between.
+ * All users may be able to write to a directory tier (node-local scratch is such a
+ * place), and to /dev/shm.  So another user can make any name there that the engine
+ * looks for.  Therefore a directory is entered only if it belongs to this user, is no
+ * symbolic link, and no other user can change its names. What is in it is opened relative
+ * to it, never by a path that another user could change in between.
  */
 #ifndef TB_PRIVATE_FILES_H
 #define TB_PRIVATE_FILES_H

@@ -39,7 +39,7 @@ static int remove_entries(int fd, const char *last)
     return error;
 }
 
-/* What lies on another file system is left alone, so a mount in the tree survives. What has gone by itself is no error. */
+/* What lies on another file system is left alone, so a mount in the tree survives. An entry that another process removed is no error. */
 static int remove_entry(int directory, const char *name, const struct stat *above)
 {
     struct stat st;

@@ -56,7 +56,7 @@ void tb_wait_forget(const struct tb_wait_note *note)
     pthread_mutex_unlock(&note_lock);
 }
 
-/* How to find whom a process waits for. `of` is what `next` looks into: the last instance that was attached counts. */
+/* How to find the process that a process waits for. `of` is what `next` looks into: the last instance that was attached counts. */
 void tb_wait_know(tb_wait_next *next, const void *of)
 {
     pthread_mutex_lock(&note_lock);

@@ -38,13 +38,13 @@ int tb_wait_own_pid(void);
 
 /* For which process another one waits, 0: for none; asked of what `of` is about. */
 typedef int tb_wait_next(const void *of, int pid);
-/* How to learn for whom others wait, until `of` is forgotten. */
+/* How to learn for which processes other processes wait, until `of` is forgotten. */
 void tb_wait_know(tb_wait_next *next, const void *of);
 void tb_wait_know_no_more(const void *of);
 
 /*
  * Called in the thread that waits, each second.  A thread that waits for another one of this process is told where that
- * one waits in vain, and for whom.
+ * one waits in vain, and for which process.
  */
 typedef void tb_wait_listener(void *arg, int pid, double seconds, bool in_vain);
 /* One for the process, and one for the calling thread; NULL: none. */
@@ -57,7 +57,7 @@ void tb_wait_end(const struct tb_wait *wait);
 
 /* "process 12 (python3, stopped)", or "process 12 (tierd), which waits for process 34 (python3, stopped)" */
 void tb_wait_describe(int pid, char *out, size_t size);
-/* It is stopped, or whom it waits for in the end. */
+/* It is stopped, or the process at the end of its chain of waits is. */
 bool tb_wait_is_for_stopped(int pid);
 
 #endif

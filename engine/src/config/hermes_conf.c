@@ -341,7 +341,7 @@ static int to_config(const char *file, const struct value *v, const char *direct
     return rc;
 }
 
-/* The values are large, so they are not on the stack of whoever attaches. */
+/* The values are large, so they are not on the stack of the thread that attaches. */
 int tb_hermes_read(const char *file, const char *fragment, struct tb_config *out, struct tb_error *err)
 {
     char directory[TB_PATH_MAX];

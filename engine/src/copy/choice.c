@@ -66,6 +66,7 @@ static double time_one(struct trial *t, tb_copy_bytes *copy, uint32_t size, cons
     return (processor_ns() - start) / (2.0 * copies[size]);
 }
 
+/* The least of all rounds counts: whatever else the machine does can only make a copy slower. */
 static void measure_ways(struct trial *t, uint32_t size, uint32_t place, struct tb_copy_choice *out)
 {
     for (uint32_t w = 0; w < TB_COPY_WAYS; w++) {
@@ -78,6 +79,7 @@ static void measure_ways(struct trial *t, uint32_t size, uint32_t place, struct 
     }
 }
 
+/* By turns, so that a minute in which the processor is slow meets all ways alike. A small region has no block of the largest size. */
 static void measure_all(struct trial *t, struct tb_copy_choice *out)
 {
     for (uint32_t size = 0; size < TB_COPY_SIZES && sizes[size] <= t->n; size++)
@@ -91,8 +93,8 @@ void tb_copy_measure(char *shared, size_t n, struct tb_copy_choice *out)
     memset(out, 0, sizeof(*out));
     t.own = aligned_alloc(PAGE, OWN_BYTES);
     if (!t.own)
-        return; /* memcpy, and no figures: the start goes on */
-    memset(t.own, 0, OWN_BYTES);
+        return;                  /* memcpy, and no figures: the start goes on */
+    memset(t.own, 0, OWN_BYTES); /* touched: else the first way would pay for the page faults */
     for (int r = 0; r < ROUNDS; r++)
         measure_all(&t, out);
     free(t.own);
@@ -116,6 +118,7 @@ static double cost(const struct tb_copy_choice *c, uint32_t way)
     return n ? sum / n : 2;
 }
 
+/* libc's memcpy stays unless another way is faster by the margin: within it the same choice could fall otherwise at the next start. */
 uint32_t tb_copy_choose(const struct tb_copy_choice *c)
 {
     uint32_t best = TB_COPY_LIBC;
@@ -136,6 +139,7 @@ uint32_t tb_copy_chosen(const struct tb_copy_choice *c)
     return c->way < TB_COPY_WAYS ? c->way : TB_COPY_LIBC;
 }
 
+/* What the daemon's build has, the program's may lack: a sanitizer, or another processor's list. Then it copies by memcpy. */
 tb_copy_bytes *tb_copy_by(const struct tb_copy_choice *c)
 {
     const struct tb_copy_way *way = &tb_copy_ways[tb_copy_chosen(c)];
@@ -154,6 +158,7 @@ const char *tb_copy_place_name(uint32_t place)
     return places[place].name;
 }
 
+/* Bytes a second, or 0 where it was not measured. */
 uint64_t tb_copy_rate(const struct tb_copy_choice *c, uint32_t way, uint32_t size, uint32_t place)
 {
     double ns = c->ns[way][size][place];

@@ -13,7 +13,7 @@
 
 /*
  * As memcpy: into the region, and out of it, in the way that the instance chose; short ones by
- * libc's memcpy. A reader without a lock (buffer/peek.c) may copy bytes while they change, and
+ * libc's memcpy. A reader without a lock (buffer/in_place.c) may copy bytes while they change, and
  * throws them away then. For the thread sanitizer the region's side is copied by atomic loads
  * and stores, which may meet.
  */

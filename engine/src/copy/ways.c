@@ -42,6 +42,7 @@ static void by_16(void *to, const void *from, size_t n)
 
 #include <cpuid.h>
 
+/* Asked of the processor at each start: a binary that was built on one node may run on another. */
 static bool has_32(void)
 {
     return __builtin_cpu_supports("avx2");
@@ -68,6 +69,7 @@ static bool has_string_move(void)
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b >> 9 & 1; /* ERMS */
 }
 
+/* The direction flag is clear at a call, as the ABI says, so the bytes go upwards. */
 static void by_string_move(void *to, const void *from, size_t n)
 {
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");

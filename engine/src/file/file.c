@@ -112,7 +112,7 @@ static void give_record(tb_engine *e, uint32_t i)
 }
 
 /*
- * Locked by the stripe; `*link` leads to a record whose magic is 0. If killed after the chain
+ * Locked by the stripe; `*link` leads to a record with magic 0. If killed after the chain
  * passes it by, the record and its name are lost until the instance ends.
  */
 static void take_out(tb_engine *e, uint32_t *link)

@@ -211,7 +211,7 @@ static int intern_above(tb_engine *e, const char *path, size_t longest, uint32_t
 
 /*
  * Locked by names.lock. `moved` is complete before `moving` leads to it, and from then on
- * the move is finished by whoever has the lock next. A node that was in no chain, or had
+ * the next holder of the lock finishes the move. A node that was in no chain, or had
  * half a name, would take the names of all files below it along.
  */
 static void move_node(tb_engine *e, uint32_t i, uint32_t parent, const struct piece *p)
@@ -251,7 +251,7 @@ static void finish_move(tb_engine *e)
 
 /*
  * What a lock call said, as an error. `moving` says what a killed holder left, not the lock:
- * a process that only looks who waits (instance/instance.c) may have had that lock since.
+ * a process that only looks for waiting processes (instance/instance.c) may have had that lock since.
  */
 static int taken(tb_engine *e, int rc)
 {

@@ -144,8 +144,8 @@ void tb_file_set_mode(tb_engine *e, uint32_t file, bool write_through)
 
 /*
  * At the last close: what one file asked for ends with its descriptors. A file with buffers
- * stays coherent: a killed client left them, the PFS may have newer bytes, and only who
- * opens a coherent file drops them.
+ * stays coherent: a killed client left them, the PFS may have newer bytes, and only an open
+ * of a coherent file drops them.
  */
 void tb_file_end_opens(struct tb_file *f)
 {

@@ -2,20 +2,20 @@
  * What a file is in, and how that changes: only here.  Each change is one atomic store, so that a kill leaves it
  * made or not made.
  *
- *   flag         from                              to                          who may set it
+ *   flag         from                              to                          set by
  *   SCRATCH      the record is made                the record goes             its maker
  *   SYNC         opened so; set; the instance ends set; the last close         any client, under the file's lock
  *   OTHER_MODE   SYNC is set against the prefix    set back; the last close    the same, in the same store
  *   FSYNC_PFS    set; one of several names goes    the last close              any client
  *   COHERENT     passed on, mapped, read outside   the last close that finds   any client; taken back where its flush failed
  *                                                  no buffer of it
- *   WAITING      made under a name that waits      it has its place            its maker; who holds the claim
- *   HELD         its name or length is changing    the change is done          who holds the claim; a repair takes it back
- *   CUTTING      its length is changing            the change is done          who holds the claim; who takes its end lock after a kill
- *   UNLINKED     its last name has gone            the record goes             who holds the claim; a repair
- *   TIED         a flush missed it by its name     a repair gives it its name  who flushes
+ *   WAITING      made under a name that waits      it has its place            its maker; the holder of the claim
+ *   HELD         its name or length is changing    the change is done          the holder of the claim; a repair takes it back
+ *   CUTTING      its length is changing            the change is done          the holder of the claim; the next holder of its end lock after a kill
+ *   UNLINKED     its last name has gone            the record goes             the holder of the claim; a repair
+ *   TIED         a flush missed it by its name     a repair gives it its name  a flush
  *   QUEUED       it is in the daemon's queue       it is TAKEN from there      under the queue's lock
- *   TAKEN        from the queue                    it is claimed               who took it; a repair, if no daemon lives
+ *   TAKEN        from the queue                    it is claimed               the thread that took it; a repair, if no daemon lives
  *   OVERFLOWN    bytes past its end were written through                       the writer
  *
  * Always: CUTTING implies HELD; OTHER_MODE and WAITING never go with SCRATCH; not QUEUED and TAKEN.
@@ -35,7 +35,7 @@ void tb_file_end_cut(struct tb_file *f);
 void tb_file_lose_name(struct tb_file *f);
 /* It has its name: it waits for none. */
 void tb_file_take_place(struct tb_file *f);
-/* Its name does not lead to it: its bytes are kept, and are flushed when somebody asks for it. */
+/* Its name does not lead to it: its bytes are kept, and are flushed when a program asks for it. */
 void tb_file_tie(struct tb_file *f);
 /* False: it was not tied. */
 bool tb_file_untie(struct tb_file *f);
@@ -61,7 +61,7 @@ void tb_file_end_opens(struct tb_file *f);
 /* May it be flushed, and if not, why not. */
 enum tb_flush_state {
     TB_FLUSH_DUE,     /* something of it is not on the PFS */
-    TB_FLUSH_TIED,    /* the same, but its name was not found: only where somebody asks for it */
+    TB_FLUSH_TIED,    /* the same, but its name was not found: only where a program asks for it */
     TB_FLUSH_NOTHING, /* the PFS has all of it */
     TB_FLUSH_VOID,    /* no name is left: its bytes are not needed */
     TB_FLUSH_SCRATCH, /* it is never flushed on its own */

@@ -11,7 +11,7 @@
 
 #define PAGE TB_BLOCK_MIN
 
-/* What moves where bytes that are in a buffer now might not be there, nor in what was fetched, a moment later. */
+/* Counts of a file. If one of them has moved since the fetch, bytes may be missing both in the buffers and in what was fetched. */
 struct stamp {
     uint64_t known;
     uint32_t n_let_go, n_cleaned, n_spilled;

@@ -6,7 +6,7 @@
 
 #include "region/handle.h"
 
-/* As tb_instance_attach, for whoever holds the lease alone (and gives it away here): every other client is dead. */
+/* As tb_instance_attach, for a process that holds the lease alone (and gives it away here): every other client is dead. */
 int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_engine **out);
 
 /* As tb_engine_attach, for the engine's own programs: works when no other program could attach any more. */

@@ -117,7 +117,7 @@ void tb_engine_atfork_child(tb_engine *e)
         e->passes_through = true;
         tb_opens_abandon(e);
     }
-    if (e->is_foreign) { /* it does not use the instance, whatever it does */
+    if (e->is_foreign) { /* it never uses the instance */
         tb_client_close(e, &e->lease);
         tb_client_close(e, &e->region_file);
     }

@@ -9,7 +9,7 @@ void tb_instance_remove(const struct tb_config *config, const char *host, const 
 
 /*
  * Remove what was never ready or is void already, left by a start or a stop that was killed.
- * Leaves alone what somebody uses and what may hold promised bytes.
+ * Leaves alone what a process uses and what may hold promised bytes.
  */
 void tb_instance_sweep(const struct tb_config *config, const char *host, const char *name);
 

@@ -47,8 +47,8 @@ bool tb_journal_is_valid(const tb_engine *e)
  * Locked by journal.lock. A sync of blocks that the file has already is one transfer; where the
  * file grows, the file system writes down its length and blocks too, which takes longer than the
  * bytes. So zeros are written ahead of the records: past them is an unfinished end, as before. If
- * that fails, the record is written all the same. Without the device model: it is no transfer that
- * anybody asked for.
+ * that fails, the record is written all the same. Without the device model: no
+ * program asked for this transfer.
  */
 static void fill_ahead(tb_engine *e, size_t n)
 {

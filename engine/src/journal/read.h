@@ -1,5 +1,5 @@
 /*
- * Reading a journal that somebody may have been killed, crashed or damaged in.
+ * Reading a journal that a kill or a crash of the node may have cut, or that is damaged.
  *
  * Records of another instance or of an older generation are not believed, wherever
  * they lie.  A hole (zeros, a torn or flipped record, the end missing) is damage where

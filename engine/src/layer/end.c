@@ -193,7 +193,7 @@ static int end_of_all(tb_engine *e, uint32_t file, int fd, uint64_t *end)
     return rc;
 }
 
-/* Bytes of this node may have gone since for longer ones of another: who is told of those does so first, then the bytes go. */
+/* Bytes of this node may have gone since, for longer ones of another node. Their version is noted first, so it is looked at twice. */
 static void lower_if_latest(tb_engine *e, uint32_t file, uint64_t end, uint64_t version)
 {
     struct tb_file *f = &e->region.files[file];

@@ -202,7 +202,7 @@ static int set_permissions(struct tb_io *io, const char *key, const struct stat 
     return tb_io_failed(owner) ? owner : tb_io_failed(mode) ? mode : 0;
 }
 
-/* Its text comes after the directory: one without a text may be anybody's, and is not used. */
+/* The text is made after the directory: a directory without a text may be another user's, and is not used. */
 static int make_noted(const tb_engine *e, const char *key, const char *directory, const struct stat *st)
 {
     char of[PATH_MAX + sizeof(OF)];
@@ -360,7 +360,7 @@ int tb_waiting_move(struct tb_io *io, const char *place, const char *path)
     return rc ? rc : TB_IO(io, unlink, place, 0);
 }
 
-/* No record remembers it: only its place in the hidden directory says which name it should get. */
+/* No record knows the file: only its place in the hidden directory tells which name it should get. */
 static void give_place(struct giving *g, const char *path)
 {
     struct tb_file_report r = {.error = 0};

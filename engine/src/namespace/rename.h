@@ -1,6 +1,6 @@
 /*
- * Names of claimed files that change: journal, PFS and records, in this order, so that whoever is killed in
- * between leaves what can be ended (namespace/intent.h).
+ * Names of claimed files that change: journal, PFS and records, in this order. So a process that is killed in
+ * between leaves a change that a repair can finish (namespace/intent.h).
  */
 #ifndef TB_NAMESPACE_RENAME_H
 #define TB_NAMESPACE_RENAME_H
@@ -19,7 +19,7 @@ struct tb_renamed {
 int tb_rename_tell_journal(tb_engine *e, const char *from, const char *to, unsigned flags);
 /* Both are claimed, where they have a record.  0 or -errno, as of rename. */
 int tb_rename_claimed(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags);
-/* A file that waits takes its place, which its bytes have reached; claimed.  -EEXIST: somebody has the name. */
+/* A file that waits takes its place, which its bytes have reached; claimed.  -EEXIST: another file has the name. */
 int tb_rename_publish(tb_engine *e, uint32_t file);
 
 #endif

@@ -12,7 +12,7 @@
 /* The prefixes that every look-up goes by; they live as long as the handle.  0, -ENOMEM. */
 int tb_route_prepare(tb_engine *e, const struct tb_config_prefix *prefixes, uint32_t n);
 struct tb_route tb_route_of(const tb_engine *e, const char *path);
-/* What tb_engine_route meant by its answer `chain` for `path`: the file system is not asked again. */
+/* The route that tb_engine_route answered with by `chain` for `path`; the file system is not asked again. */
 struct tb_route tb_route_answered(const tb_engine *e, const struct tb_io *chain, const char *path);
 /* Of a name given to the engine's layer `io`: what the name was routed to, or routed now where it was not. */
 struct tb_route tb_route_given(struct tb_io *io, const char *path);

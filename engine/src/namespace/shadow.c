@@ -300,7 +300,7 @@ static int finish(struct walk *w, struct tb_shadow_name *out)
     return (size_t)snprintf(out->path, sizeof(out->path), "%s%s", w->real, tail) < sizeof(out->path) ? 0 : -ENAMETOOLONG;
 }
 
-/* Part by part. `links` is read first, so that a change during the walk makes its result unremembered. */
+/* Part by part. `links` is read first: if links change during the walk, its result is not remembered. */
 static int walk(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out)
 {
     struct walk w;
@@ -316,7 +316,7 @@ static int walk(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, s
     return finish(&w, out);
 }
 
-/* A copy of a stub for a use that changes it; asked again, because somebody else may have made it. */
+/* A copy of a stub for a use that changes it. The name is looked up again, because another process may have made the copy. */
 /*
  * If killed in the copy, only what lies aside is left. Two processes that copy the same stub
  * meet in take_place: the second one finds it real and throws its own away.

@@ -75,7 +75,7 @@ static void name_aside(tb_engine *e, char *out)
     snprintf(out, PATH_MAX, "%s/new.%d.%u", e->shadow, (int)getpid(), n++);
 }
 
-/* As far as the user may (his copy is his own): what is refused is not an error, a file system that fails is. */
+/* As far as the user may, since the copy belongs to this user: a refusal is no error, a failing file system is. */
 static int set_owner_and_times(const tb_engine *e, const char *path, const struct stat *st)
 {
     const struct timespec times[2] = {st->st_atim, st->st_mtim};
@@ -310,7 +310,7 @@ int tb_shadow_copy_file(tb_engine *e, const char *path, const char *lower, unsig
     return rc;
 }
 
-/* The instance's directory may be passed by whoever may pass all those above the prefix: a program that acts as another user. */
+/* A program that acts as another user may pass the instance's directory if it may pass all directories above the prefix. */
 static bool is_open_to_all(const tb_engine *e, const char *path)
 {
     char above[TB_PATH_MAX];

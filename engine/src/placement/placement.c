@@ -1,7 +1,7 @@
 /*
- * The engine describes itself to its policy: what of the tiers never changes is kept
- * from attach on, and of the rest only what the policy reads is looked at.  None of it
- * is under a lock: a policy may see rooms that others are about to take.
+ * The engine describes itself to its policy. What never changes of the tiers is kept from
+ * attach on; of the rest, only what the policy reads is looked up.  No lock is taken: a
+ * policy may see room that another process is about to take.
  */
 #include "placement/placement.h"
 
@@ -55,7 +55,7 @@ static void look_at_tiers(tb_engine *e, unsigned parts, uint64_t now, struct tb_
         h->pfs_queue = e->header->config.pfs.modelled ? tb_model_queue(&e->header->clocks.pfs, now) : 0;
 }
 
-/* The buffer that has the byte at `offset`, whose chunk the caller has locked. */
+/* The buffer that has the byte at `offset`. The caller has locked the chunk. */
 static struct tb_neighbour neighbour_at(tb_engine *e, uint32_t file, uint64_t offset)
 {
     uint64_t end;

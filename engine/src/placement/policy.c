@@ -1,7 +1,7 @@
 /*
  * What policies share. A placement is put together part by part, in the order of the file's bytes, and neighbours of one
- * tier become one part. Whether it is valid is asked at two levels: cheap in every build, and against each tier's room
- * where whole structures are looked at.
+ * tier become one part. Its validity is checked at two levels: cheaply in every build; against each tier's room in builds
+ * that check whole structures (base/valid.h).
  */
 #include "placement/policy.h"
 

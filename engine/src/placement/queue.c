@@ -1,14 +1,14 @@
 /*
- * The queue of a tier is one time, written without a lock: of two threads that reserve
- * at once one is not seen, which the next look mends.  What a thread placed before is
- * over when it places again, or in a clock, so its own reservations do not count.
+ * The queue of a tier is one time, written without a lock. If two threads reserve at once,
+ * one reservation is lost; the next look corrects that.  What a thread placed before is done
+ * when it places again, or is in a model's clock, so its own reservations do not count.
  */
 #include "placement/queue.h"
 
 #include <assert.h>
 #include <tierbench/engine.h>
 
-/* A real tier that is faster than its figures must not look ever busier. */
+/* A real tier that is faster than its figures must not look busier with each write. */
 #define QUEUE_MAX_NS UINT64_C(1000000000)
 
 static _Thread_local uint64_t reserved_by_me[TB_MAX_TIERS];

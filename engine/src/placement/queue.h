@@ -1,6 +1,6 @@
 /*
- * Until when what was placed in each tier lasts.  A model's clock learns it only when
- * the bytes are copied, and real tiers have no other.
+ * For each tier: the time at which the work that was given to it will be done.  A model's clock
+ * knows of work only when its bytes are copied, and real tiers have no clock.
  */
 #ifndef TB_PLACEMENT_QUEUE_H
 #define TB_PLACEMENT_QUEUE_H
@@ -10,7 +10,7 @@
 
 /*
  * Seconds until a tier would begin with what this thread gives it at its modelled time `now`.  `until`: ns of the
- * model's clock, one a tier, shared by all who place.
+ * model's clock, one a tier, shared by all processes that place.
  */
 double tb_queue_seconds(const _Atomic uint64_t *until, uint32_t tier, uint64_t now);
 /* Others queue after `seconds` of work that the tier was given. */

@@ -1,7 +1,7 @@
 /*
  * user-defined (HPDC'18's schemas in XML, here rules in the configuration): the
- * first rule whose pattern matches the file's path and whose sizes hold the file,
- * as large as this write makes it, names the tiers in order of preference.  What
+ * first rule that fits the file, by the pattern of its path and by the size that
+ * this write gives it, names the tiers in order of preference.  What
  * they have no room for, and files that no rule names, go from the top tier down.
  *
  * Patterns are compared when a file gets its name; the record keeps a bit for

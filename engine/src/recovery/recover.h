@@ -9,7 +9,7 @@
  * Put what a dead instance of `config` promised on the PFS: attach a region that
  * survived, else replay the journals found in the directory tiers.  Removes each
  * instance that is then wholly on the PFS.  Reports every file, every torn or
- * flipped record with error -EBADMSG, and every instance that somebody still uses
+ * flipped record with error -EBADMSG, and every instance that a process still uses
  * (region/lease.h), which it leaves as it is.  Returns the number of instances
  * recovered (0: there was nothing), or the first error.
  */

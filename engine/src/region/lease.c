@@ -77,7 +77,10 @@ int tb_lease_share(int fd)
     return lock(fd, F_OFD_SETLK, F_RDLCK, TB_LEASE_USED, &l);
 }
 
-/* Alone: no other process has it, shared or not. The bytes are apart, so the daemon and who ends the instance are told from its users. */
+/*
+ * Alone: no other process has it, shared or not. Each use has a byte of its own, so the daemon, the process that ends the
+ * instance and its users can be told apart.
+ */
 int tb_lease_lock(int fd, enum tb_lease_byte byte)
 {
     struct flock l;

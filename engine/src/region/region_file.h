@@ -31,7 +31,7 @@ int tb_region_file_create(const struct tb_config *config, const char *instance);
 int tb_region_file_open(const char *instance);
 int tb_region_file_remove(const char *instance);
 
-/* Give regions in the configuration's directory that lost their name in /dev/shm (somebody tidied there) it back. */
+/* A region in the configuration's directory may have lost its name in /dev/shm, because a user removed it: make the name again. */
 void tb_region_file_relink(const struct tb_config *config);
 
 /* Which pages the mapping of `fd` at `base` really has, asked of the kernel after it was touched. */

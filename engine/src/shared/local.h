@@ -14,7 +14,7 @@ uint32_t tb_local_find(tb_engine *e, const struct tb_wire_file *id);
 int tb_local_dirty(tb_engine *e, uint32_t file, struct tb_ranges *out);
 /* Note that there is a version of the file. */
 void tb_local_hear(tb_engine *e, uint32_t file, uint64_t version);
-/* After bytes stopped being dirty: the moment by this node's clock from which on no list has them. */
+/* The next number of what this node says to keepers: none that it said before is higher. */
 uint64_t tb_local_tick(tb_engine *e);
 /* Bytes [lo, hi), all of them from buffers: 0; -ESTALE: they are not all here. */
 int tb_local_read(tb_engine *e, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, char *to);
@@ -26,8 +26,8 @@ struct tb_due {
 
 /*
  * For `n` commits of other nodes: what is here of their ranges goes, dirty or not, and is never flushed; but for what was written
- * here since this node's own last commit (shared/recent.h). `clock`: a list of dirty bytes from then on has none of them. -EAGAIN: a
- * flush, a cut or a rename of the file is under way. -EBUSY with `*file`: they can't go alone, so flush the file first; no grant holds any
+ * here since this node's own last commit (shared/recent.h). `clock`: what this node says from then on has none of them. The caller has
+ * the file's turn (daemon/turn.h). -EAGAIN: a flush, a cut or a rename of the file is under way. -EBUSY with `*file`: some can't go alone, so flush the file first; no grant holds any
  * more, and the keeper gives none for them (`again`: that was so before).
  */
 int tb_local_let_go(tb_engine *e, const struct tb_wire_file *id, const struct tb_due *due, uint32_t n, bool again, uint32_t *file,

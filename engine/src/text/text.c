@@ -72,7 +72,7 @@ static const char *what_is_wrong(const char *text, size_t n)
 
 /*
  * One byte more than allowed is read, so that a file which grows during the read is noticed.
- * A NUL byte would end the text for everyone who reads it as a string, and hide what follows.
+ * A NUL byte would end the text for all code that reads it as a string, and hide what follows.
  */
 static int read_all(int fd, const char *file, char **text, struct tb_error *err)
 {

@@ -58,7 +58,7 @@ static const char *kind_of(const yaml_node_t *node)
 /*
  * A scalar with its variables replaced. What is empty after that has no value, whatever its
  * spelling: "", ~, or a variable that is set to nothing. A "${" that is still there is a
- * variable whose name is misspelled.
+ * variable with a misspelled name.
  */
 static int read_scalar(struct tb_yaml *yaml, yaml_node_t *node, const char *path, char *out, size_t size)
 {

@@ -5,8 +5,8 @@
  * third. A ghost remembers the pages of one frame of one file by the file's identity, so
  * it outlives the file's record.
  *
- * Lossy on purpose: a few ways to a set, overwritten in turn, changed without a lock.
- * Forgetting costs a later stage-in, a false memory an early one.
+ * Lossy on purpose: a few ways to a set, overwritten in turn, changed without a lock. A
+ * ghost that is forgotten delays a stage-in; a wrong one makes it early.
  */
 #ifndef TB_GHOST_H
 #define TB_GHOST_H

@@ -30,8 +30,8 @@
  */
 int tb_move(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint32_t tier, uint32_t limit);
 /*
- * The same to the first directory tier that takes it, for an fsync whose promise would go to the
- * PFS else: smaller buffers are gathered even where they fill little of a larger one.
+ * The same to the first directory tier that takes it, for an fsync that would have to flush to the
+ * PFS otherwise: smaller buffers are gathered even if they fill little of a larger one.
  */
 int tb_move_for_promise(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref);
 

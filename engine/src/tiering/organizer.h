@@ -1,11 +1,11 @@
 /*
  * The organizer's part in the daemon: time as heat knows it, and demotion.
  *
- * Bytes that the PFS has are room: whoever needs a buffer reclaims the coldest.
- * Bytes that it lacks are not, so where they fill a tier above `organizer.high`
- * the coldest of them go down until `organizer.low`.  That is done while programs
- * compute, a few MiB at a time: during their I/O it would only take bandwidth
- * from the tier below, which takes what overflows anyway.
+ * Bytes that the PFS has count as room: a write that needs a buffer reclaims the coldest.
+ * Bytes that it lacks do not. If they fill a tier above `organizer.high`, the coldest of
+ * them are moved down until `organizer.low`.  That is done while programs compute, a few
+ * MiB at a time: during their I/O it would only take bandwidth from the tier below, which
+ * takes what overflows anyway.
  */
 #ifndef TB_ORGANIZER_H
 #define TB_ORGANIZER_H

@@ -1,8 +1,7 @@
 /*
- * Promotion: what is read again from a lower tier goes up. The reader does it, since it
- * pays for that device's time anyway. Into free buffers, or those of clean bytes that are
- * less than half as hot, so that bytes that are used alike do not chase each other through
- * the tiers.
+ * Promotion: bytes that are read again from a lower tier move up. The reader does it, since it
+ * pays for that device's time anyway. They go into free buffers, or into buffers of clean bytes
+ * that are less than half as hot. So bytes of the same heat do not push each other up and down.
  */
 #ifndef TB_PROMOTE_H
 #define TB_PROMOTE_H

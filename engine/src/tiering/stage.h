@@ -6,9 +6,9 @@
  * buffer, else with a clean one that was not used for longer than these bytes are worth.
  *
  * The reader holds the chunk's lock from its read to the publication, so no write of the
- * engine comes between. What changes a backing file without these locks (a truncation, a
- * file made coherent, another node) says so by tb_stage_void, and what was read before is
- * not staged.
+ * engine comes between. A change of a backing file without these locks (a truncation, a
+ * file made coherent, another node) calls tb_stage_void; then what was read before is not
+ * staged.
  */
 #ifndef TB_STAGE_H
 #define TB_STAGE_H

@@ -27,7 +27,7 @@ struct tb_reader {
 void tb_reader_open(tb_engine *e, uint32_t open, const char *path);
 /* Its last descriptor of this process is closed. */
 void tb_reader_close(tb_engine *e, uint32_t open);
-/* What it was told of a byte. */
+/* The hint that it was given for a byte. */
 enum tb_hint tb_reader_hint(const tb_engine *e, uint32_t open, uint64_t offset);
 /* Around a read: what is known of it goes into the target; then what it tells is noted. */
 void tb_reader_before(struct tb_target *t, uint32_t open, uint64_t n, uint64_t offset);

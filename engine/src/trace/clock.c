@@ -25,7 +25,7 @@ struct tb_trace_clock tb_trace_clock;
 static uint64_t start_ns;
 static bool libc_is_wrong;
 
-/* Not by way of libc: a library between it and the program may slow its clock, and a trace must tell. */
+/* By a system call and not by libc: a library between libc and the program may falsify the clock, and a trace must show that. */
 static uint64_t kernel_ns(void)
 {
     struct timespec t = {0, 0};

@@ -7,7 +7,7 @@
 
 #include "trace/file.h"
 
-/* Whoever reads what a killed process left meets any number: a sum goes round, and is never undefined. */
+/* A killed process may have left any number: the sum wraps around, and is never undefined. */
 static inline int64_t tb_trace_sum(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);

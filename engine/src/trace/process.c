@@ -67,7 +67,7 @@ static bool find_job(const char *folder)
 }
 
 /*
- * A variable that tierctl has itself is inherited, and says nothing of who this process is. Slurm gives its variables to
+ * A variable that tierctl has itself is inherited, and does not tell the rank of this process. Slurm gives its variables to
  * batch scripts too; in another step they are this process's own.
  */
 static bool is_inherited(int launcher)
@@ -76,7 +76,7 @@ static bool is_inherited(int launcher)
     return job->stranger[launcher] && (launcher != TB_TRACE_SLURM || strcmp(step ? step : "", job->slurm_step) == 0);
 }
 
-/* The first launcher that says so. Without any it is no rank (-1). */
+/* From the first launcher that gives a rank. -1: none does. */
 static void find_rank(struct tb_trace_file *f)
 {
     f->rank = -1;

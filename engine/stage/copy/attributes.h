@@ -12,8 +12,8 @@
 bool tb_attributes_has_extended(int fd);
 
 /*
- * From `in` to `out`; `st` is what `in` had before it was read. `gives_owner`: also whose it is; `extended`: those too. 0,
- * -EBADMSG: the sizes differ, or -errno.
+ * From `in` to `out`; `st` is what `in` had before it was read. `gives_owner`: also its owner; `extended`: those too. 0,
+ * TB_BYTES_DIFFER: the sizes do, or -errno.
  */
 int tb_attributes_copy(int in, int out, const struct stat *st, bool gives_owner, bool extended);
 

@@ -29,7 +29,7 @@ struct load {
     struct tb_io *io;
 };
 
-/* What one operation takes: of the device, and of whoever is alone with it.  Stated apart from the model's own code. */
+/* What one operation takes: time of the device, and time of a process that is alone with it.  Stated apart from the model's own code. */
 struct expected {
     double busy, whole;
 };

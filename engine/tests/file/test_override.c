@@ -1,4 +1,4 @@
-/* One file in another mode or with another promise than its prefix: for all who have it open, until the last closes it. */
+/* One file in another mode or with another promise than its prefix: for all processes that have it open, until the last close. */
 #include "fixture.h"
 
 #include <errno.h>

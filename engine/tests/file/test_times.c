@@ -64,7 +64,7 @@ static void a_flush_changes_no_time(void **state)
     assert_int_equal(stat(path, &outside), 0);
     assert_int_equal(ns(after.st_mtim), ns(before.st_mtim));
     assert_int_equal(ns(after.st_ctim), ns(before.st_ctim));
-    assert_int_equal(ns(outside.st_mtim), ns(before.st_mtim)); /* and so it is for who comes past us */
+    assert_int_equal(ns(outside.st_mtim), ns(before.st_mtim)); /* and for a program without the adapter */
     later();
     assert_int_equal(TB_IO(x->io, write, fd, "more", 4), 4);
     assert_true(ns(seen(x, path).st_mtim) > ns(before.st_mtim));

@@ -1,6 +1,6 @@
 /*
  * Files that lose their last name, and the journal: what no crash can show again is
- * not recovered and not missed; what somebody outside removed is kept and said once.
+ * not recovered and not missed; the bytes of a file that another program removed are kept, and reported once.
  */
 #include "base/report.h"
 #include "fixture.h"

@@ -1,6 +1,6 @@
 /*
  * A drain takes what was dirty when it began and ends, whatever programs write in
- * between; who waits for a file's claim gets it before a long flush is over.
+ * between. A process that waits for a file's claim gets it before a long flush is over.
  * The PFS below lets a program act at each write; an alarm ends what never ends.
  */
 #include "fixture.h"
@@ -201,7 +201,7 @@ static void *claim(void *unused)
 
 static int writes_until_claimed;
 
-/* The file system is so slow that whoever wants the claim has come by now. */
+/* The file system is so slow that the process that wants the claim waits for it by now. */
 static void let_it_be_wanted(void)
 {
     while (!claimed && !tb_file_claim_is_wanted(x.engine, tb_open_of(x.engine, fd)->file))

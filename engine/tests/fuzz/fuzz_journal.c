@@ -1,18 +1,18 @@
 /*
- * A journal that somebody wrote into, recovered twice onto files in /dev/shm.
+ * A damaged or forged journal, recovered twice onto files in /dev/shm.
  *
  * The input is a row of records without their checksums and places, which are put
  * right here: else nothing but the first comparison would be met.  `@` in a path is
  * the scratch folder, a small inode number one of its files, and so on (make_sound).
- * Every slot whose first byte is odd stays as it is.  What follows the last whole slot
+ * A slot with an odd first byte stays as it is.  What follows the last whole slot
  * says whether there is a mark and of which generation, and how damaged the lease is.
  *
  * What must hold, whatever the records say:
  *   bytes     each byte of a file is the old one or that of the newest record of it; a
  *             file outside the prefixes keeps all of them, and no file is made but
  *             those that keep lost bytes
- *   removal   a directory that recovery removed stood for nothing: every promised byte
- *             is in its file, or kept beside, or its file was about to be unlinked
+ *   removal   a directory that recovery removed held nothing that is missed: every promised
+ *             byte is in its file, or kept beside it, or its file was about to be unlinked
  *   status    below 0 exactly where something was reported; then a second recovery
  *             says the same, else it finds nothing
  */

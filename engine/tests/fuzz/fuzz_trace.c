@@ -1,5 +1,5 @@
 /*
- * What processes left of a trace, changed by somebody or by the way they died: tierctl
+ * What processes left of a trace, damaged by another program or by the way they died: tierctl
  * makes a log of it that a reader can rely on.  The records are real ones, of two ranks
  * with a long command line, and of the storage side; the input is a row of changes of them:
  *

@@ -66,7 +66,7 @@ def state_of(pid: int) -> str:
 
 
 def is_gone(state: str) -> bool:
-    """A process whose first thread has ended keeps its locks until the others have, too."""
+    """A process keeps its locks until all its threads have ended, also if its first thread has."""
     return not state or ("\nState:\tZ" in state and "\nThreads:\t1\n" in state)
 
 

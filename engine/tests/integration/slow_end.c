@@ -1,6 +1,6 @@
 /*
  * Loaded into a daemon: its process ends a second after it has given up its lease, as on a machine
- * whose processors are all taken.
+ * with all processors busy.
  */
 #include <time.h>
 

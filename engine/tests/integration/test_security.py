@@ -1,4 +1,4 @@
-"""The lines of docs/security.md that need an attacker: another user, who is made by changing the user number."""
+"""The lines of docs/security.md that need an attacker: another user, which a change of the user number makes."""
 
 import os
 import re

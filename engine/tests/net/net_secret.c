@@ -1,4 +1,4 @@
-/* Makes the secret of a folder, as who starts the nodes does: net_secret FOLDER */
+/* Makes the secret of a folder, as the process that starts the nodes does: net_secret FOLDER */
 #include <stdio.h>
 
 #include "net/proof/secret.h"

@@ -55,12 +55,22 @@ class Node:
     ) -> None:
         self.name = name
         self.process = subprocess.Popen(
-            [*enter, BIN / "net_node", folder, name, str(n_nodes), interface, provider, str(answer_ms), str(start_ms)],
+            [
+                *enter,
+                BIN / "net_node",
+                folder,
+                name,
+                str(n_nodes),
+                interface,
+                provider,
+                str(answer_ms),
+                str(start_ms),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-        )  # fmt: skip
+        )
         self.said: list[str] = []
         self._is_stopped = False
         self._lines: Queue[str] = Queue()
@@ -192,8 +202,12 @@ class Networks:
         self._wait()
         self._in(self.switch, "link add name tbswitch type bridge", "link set tbswitch up")
         for i, holder in enumerate(self.holders[:n]):
-            self._in(self.switch, f"link add p{i} type veth peer name eth netns {holder.pid}",
-                     f"link set p{i} master tbswitch", f"link set p{i} up")  # fmt: skip
+            self._in(
+                self.switch,
+                f"link add p{i} type veth peer name eth netns {holder.pid}",
+                f"link set p{i} master tbswitch",
+                f"link set p{i} up",
+            )
             self._in(holder.pid, f"addr add 10.77.0.{i + 1}/24 dev eth", "link set eth up", "link set lo up")
         self.enters = [("nsenter", "--target", str(h.pid), "--net") for h in self.holders[:n]]
 

@@ -77,7 +77,7 @@ def test_a_name_that_comes_twice(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_start_left_misleads_nobody(tmp_path: Path) -> None:
-    """Its records stay, and in one place of them nobody listens, in another a node of the new start does not."""
+    """The records of killed nodes stay. A new start of two nodes replaces its own and is not misled by the third."""
     with several(tmp_path / "f", "abc") as nodes:
         for node in nodes:
             node.kill()
@@ -141,7 +141,7 @@ def test_a_build_without_libfabric_has_tcp_only(provider: str) -> None:
     not shutil.which("mpirun") or not built_with_pmix(), reason="no mpirun here, or built without PMIx"
 )
 def test_the_launcher_tells_where_the_nodes_are(tmp_path: Path) -> None:
-    """Folders of their own with one secret: without PMIx they would find nobody."""
+    """Folders of their own with one secret: without PMIx they would find no other node."""
     make_secret(tmp_path / "0")
     for rank in ("1", "2"):
         shutil.copytree(tmp_path / "0", tmp_path / rank)
@@ -149,8 +149,12 @@ def test_the_launcher_tells_where_the_nodes_are(tmp_path: Path) -> None:
     command = f"exec {BIN / 'net_node'} {tmp_path}/$PMIX_RANK n$PMIX_RANK 3 lo tcp 5000 20000"
     told = subprocess.run(
         ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", "sh", "-c", command],
-        capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=WAIT_S,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        timeout=WAIT_S,
         env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"},  # what libpmix holds at its end is not ours
-    )  # fmt: skip
+    )
     assert sorted(told.stdout.splitlines()) == [f"open {i} n0,n1,n2" for i in range(3)], told.stderr
     assert told.returncode == 0

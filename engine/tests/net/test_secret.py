@@ -1,4 +1,4 @@
-"""Who does not prove the secret is refused, and keeps nobody out."""
+"""A process that does not prove the secret is refused, and keeps no node out."""
 
 import hashlib
 import hmac
@@ -88,12 +88,14 @@ def test_a_wrong_proof_is_refused_and_logged(folder: Path, way: str) -> None:
         with socket.create_connection(there.address) as s:
             s.sendall(said)
             challenge = heard(s, CHALLENGE_BYTES)
-            s.sendall({
-                "guess": bytes(32),
-                "reflection": challenge[32:],
-                "replay": recorded,
-                "other secret": proof(bytes(32), b"caller", said, challenge[:32]),
-            }[way])  # fmt: skip
+            s.sendall(
+                {
+                    "guess": bytes(32),
+                    "reflection": challenge[32:],
+                    "replay": recorded,
+                    "other secret": proof(bytes(32), b"caller", said, challenge[:32]),
+                }[way]
+            )
             assert heard(s, HEAD_BYTES) == b""
         assert a.hears("did not prove the secret: closed")
         assert a.call(1) == 100 and b.call(0) == 100

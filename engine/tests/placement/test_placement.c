@@ -385,7 +385,7 @@ static void random_is_uniform_among_tiers_with_room(void **state)
         portions[MIB / smallest]++; /* neighbours in one tier count as one: it is a bound */
         split += placed.n > 1;
     }
-    assert_in_range(split, 12500, 15000); /* half of them, less those whose portions all met in one tier (7 %) */
+    assert_in_range(split, 12500, 15000); /* half of them, less those with all portions in one tier (7 %) */
     assert_true(portions[2] > 2000 && portions[4] > 1000 && portions[8] > 1000 && portions[16] > 1000);
 }
 

@@ -1,6 +1,6 @@
 /*
  * ENOSPC and EIO from the PFS and from tier directories, in every mode and policy:
- * what was promised stays, an error is told to whoever asked (write, fsync, close,
+ * what was promised stays, the call that asked gets the error (write, fsync, close,
  * drain, status), and when the place works again a drain puts everything on the PFS.
  */
 #include "fixture.h"
@@ -242,7 +242,7 @@ static void a_close_that_fails_keeps_the_bytes(void **state)
 }
 
 /*
- * The system tells each descriptor once that bytes were lost, whoever wrote them: the sync after it returns 0. So what lay in
+ * The system reports lost bytes once to each descriptor, whichever process wrote them; the next sync returns 0. So what was in
  * the slab, or in the journal, is promised on the PFS.
  */
 static void what_a_failed_sync_covered_is_not_believed(void **state)

@@ -179,7 +179,7 @@ static void zeros_follow_the_records(void **state)
     stop(&s);
 }
 
-/* Records stand one after the other from byte 512 on, one slot each here. */
+/* Records follow one another from byte 512 on; here each takes one slot. */
 static void every_zeroed_record_is_named(void **state)
 {
     (void)state;
@@ -251,7 +251,7 @@ static void without_the_mark_records_tell(void **state)
         if (at < last)
             expect_named(&s, (uint64_t)at);
         else
-            assert_int_equal(recover(&s), 1); /* nothing says that anybody was promised it */
+            assert_int_equal(recover(&s), 1); /* no record says that it was promised */
         stop(&s);
     }
 }
@@ -345,7 +345,7 @@ static void the_journal_of_another_instance_is_named(void **state)
     stop(&other);
 }
 
-/* Damage that no checksum finds: somebody made it. */
+/* Damage that no checksum finds: it was made on purpose. */
 static void senseless_records_are_named(void **state)
 {
     (void)state;

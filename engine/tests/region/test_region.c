@@ -11,7 +11,7 @@
 
 static char folder[] = "/dev/shm/tb-test-region-XXXXXX", link_path[128], file_path[256];
 
-/* An instance whose region lies in `directory`. */
+/* An instance with its region in `directory`. */
 static void start_in(struct fixture *x, const char *directory)
 {
     fixture_init(x, TB_MODE_PERSISTENT_ASYNC);

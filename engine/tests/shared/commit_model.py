@@ -1,7 +1,7 @@
 """Is what several nodes read of one file what commit consistency allows (docs/nodes.md)?
 
 A history is the operations of all nodes on one file, each with when it began and ended by one clock. Every write has a
-value of its own, so that a read says for each range whose bytes it got. Three relations follow from the model:
+value of its own, so a read tells for each range which write it saw. Three relations follow from the model:
 
 - *committed*: a write is, when an fsync, close or drain of its node has returned that began after the write had ended;
 - *must see*: a read must see a write of its own node that ended before it began, and a write of another node that was

@@ -3,7 +3,7 @@
     history_worker.py ROOT NAMES WORKERS SEED ROUNDS CALLS GRAIN turns|free
 
 NAMES are all nodes' names, with commas; WORKERS a node. Offsets are multiples of GRAIN, 4 bytes or a block, lengths of 4 bytes
-or of blocks; every 4 bytes of a write are its value, so that a read says whose bytes it has. A round is a file of its own: CALLS operations of each
+or of blocks; every 4 bytes of a write are its value, so a read tells which write it saw. A round is a file of its own: CALLS operations of each
 worker, close, a barrier, and a look at all of it. With `turns` no open, fsync, close or drain meets
 another operation. ROOT/meet/ROUND.RANK.json has what happened.
 """

@@ -1,7 +1,7 @@
 /*
- * A file of an instance, and two who meet at a named point of the engine
+ * A file of an instance, and two actors that meet at a named point of the engine
  * (base/kill_point.h): when one comes there, the other does its part, in the same
- * thread where no lock is held, else in another.
+ * thread if no lock is held, else in another.
  */
 #ifndef TB_TEST_SCENE_H
 #define TB_TEST_SCENE_H

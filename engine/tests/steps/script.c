@@ -38,7 +38,7 @@ static const struct operation script[] = {
     {WRITE, B, 0, 3 * PIECE, NULL, NOBODY},
     {WRITE, C, 0, 20000, NULL, NOBODY},
     {WRITE, D, 5, 70000, NULL, NOBODY},
-    /* records; copies of what they stand on; records of the copies */
+    /* records; copies of the buffers that they refer to; records of the copies */
     {FSYNC, A, 0, 0, NULL, NOBODY},
     {WRITE, A, 2 * PIECE + 500, 700, NULL, NOBODY},
     {WRITE, A, 200, 100, NULL, NOBODY},

@@ -1,4 +1,4 @@
-/* A description is closed and opened again while others look at it: who looked at its earlier life ends no later one. */
+/* A description is closed and opened again while other threads look at it: a look at its earlier life ends no later one. */
 #include "scene.h"
 
 #include "layer/descriptions.h"

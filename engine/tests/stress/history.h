@@ -1,5 +1,5 @@
 /*
- * One history: what it is like (its plan), who works on the file, and what each of them notes.
+ * One history: what it is like (its plan), the workers on the file, and what each of them notes.
  */
 #ifndef TB_HISTORY_H
 #define TB_HISTORY_H

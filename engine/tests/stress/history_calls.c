@@ -1,8 +1,8 @@
 /*
  * The calls of one worker on the file of a history, each noted with its time and what it got.
  *
- * What is written says who wrote it: each cell holds a value that no other cell of any write has, so a read tells which
- * write it saw, and a cell with bytes of two writes is seen as torn.
+ * Each cell of a write holds a value that no other cell of any write has. So a read tells which write it saw, and a cell
+ * with bytes of two writes is seen as torn.
  */
 #include "history.h"
 
@@ -161,7 +161,7 @@ static void close_own(struct actor *a)
     must(TB_IO(a->io, close, a->both) == 0 && TB_IO(a->io, close, a->appends) == 0, "close");
 }
 
-/* What changes nothing that anybody could read. */
+/* Calls that change nothing that a read could show. */
 static void sync_or_reopen(struct actor *a)
 {
     int rc = 0;

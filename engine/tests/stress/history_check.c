@@ -13,8 +13,8 @@
  * It is exact: what it refuses no order explains, and the other way round.  The work
  * grows linearly with the length and, at worst, exponentially with how many writes
  * are under way at once; beyond BYTES_MAX it gives up and says so (UNDECIDED).
- * Unique values keep it far from that: a read of a cell settles who was the last to
- * write it.  Zones as in stress_register.c would need no search, but know neither
+ * Unique values keep it far from that: a read of a cell tells which write of it was
+ * the last.  Zones as in stress_register.c would need no search, but know neither
  * calls on several cells, nor a length, nor an append of unknown place.
  *
  * Limits: what was never read is hardly checked; calls that failed are not part of

@@ -35,7 +35,7 @@ enum history_kind {
 struct history_call {
     uint64_t begin, end; /* of one clock */
     enum history_kind kind;
-    uint32_t worker; /* who makes one call after the other; the next begins later than this one ends */
+    uint32_t worker; /* makes one call after the other; the next begins later than this one ends */
     uint32_t at, n, value, result;
     uint32_t got; /* READ: where in `values` what it read begins */
 };

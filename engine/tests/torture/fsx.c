@@ -158,7 +158,7 @@ static uint64_t size_now(int m)
 static void compare(int m, uint64_t lo, uint64_t n, const char *what)
 {
     const struct model *s = &shared->model[m];
-    n = n < room(m) - lo ? n : room(m) - lo; /* the next range is somebody else's */
+    n = n < room(m) - lo ? n : room(m) - lo; /* the next range is another process's */
     uint64_t want = lo >= s->size ? 0 : n < s->size - lo ? n : s->size - lo, got = get(m, lo, n);
     check(m, got == want, "%s: %llu bytes from %llu, not %llu", what, (unsigned long long)got, (unsigned long long)lo,
           (unsigned long long)want);
@@ -439,7 +439,7 @@ static bool run_workers_and_kill(struct fixture *x)
     return !failed;
 }
 
-/* In a process of its own: whoever finds a difference ends it. */
+/* In a process of its own: the first difference ends it. */
 static void settle_all(struct worker *w)
 {
     me = *w;

@@ -182,8 +182,17 @@ class Launches:
         script = ROOT / "reframe_tests" / "common" / "jobs" / "dataset.py"
         layout = "separate" if "-F" in arguments else "shared"
         extent = "stonewalled" if value_of(arguments, "-D") and "-z" not in arguments else "complete"
-        return " ".join(["python3", str(script), f'"{self.file}"', str(self.sizes.ranks),
-                         str(self.sizes.bytes_per_rank), layout, extent])  # fmt: skip
+        return " ".join(
+            [
+                "python3",
+                str(script),
+                f'"{self.file}"',
+                str(self.sizes.ranks),
+                str(self.sizes.bytes_per_rank),
+                layout,
+                extent,
+            ]
+        )
 
     def conditions(self, pfs: Path | None) -> tuple[list[str], list[str]]:
         """Commands before and after all launches: at home the published ones, elsewhere the run's folder."""

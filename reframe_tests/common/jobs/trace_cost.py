@@ -79,8 +79,10 @@ def look(tierctl: str, config: str, mode: str, size: int, file: str) -> dict[str
     with tempfile.TemporaryDirectory(prefix="tierbench-cost-") as folder:
         here, log = f"{folder}/file", f"{folder}/cost.darshan"
         least = min(size, 1)
-        both = [[measured(tierctl, config, "bypass", here, least, trace=t) for t in ("", log)]
-                for _ in range(TURNS)]  # fmt: skip
+        both = [
+            [measured(tierctl, config, "bypass", here, least, trace=t) for t in ("", log)]
+            for _ in range(TURNS)
+        ]
     try:
         call_s = measured(tierctl, config, mode, file, size)
     finally:

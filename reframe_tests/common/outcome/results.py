@@ -16,8 +16,16 @@ from ..sites.plan import Plan
 from ..sites.site import Site
 from .rundir import keep_config, next_repetition, write_provenance
 
-ARTEFACTS = ("plan.json", "places.json", "tiers.yaml", "df.txt", "launches.sh", "summary.json", "verify.json",
-             "result.json")  # fmt: skip
+ARTEFACTS = (
+    "plan.json",
+    "places.json",
+    "tiers.yaml",
+    "df.txt",
+    "launches.sh",
+    "summary.json",
+    "verify.json",
+    "result.json",
+)
 
 
 @dataclass(frozen=True)

@@ -60,11 +60,19 @@ class Scenario:
         """FORGE's scenario file, of the format that the study used."""
         layout, spatiality = self.pattern.split("-")
         return {
-            "forwarders": io_nodes, "handlers": 1, "dispatchers": 1, "path": "f", "number_of_files": layout,
-            "spatiality": spatiality, "total_size": total, "request_size": self.request_kib * KIB,
-            "validation": int(validate), "operations": "write", "direct_io": int(direct),
+            "forwarders": io_nodes,
+            "handlers": 1,
+            "dispatchers": 1,
+            "path": "f",
+            "number_of_files": layout,
+            "spatiality": spatiality,
+            "total_size": total,
+            "request_size": self.request_kib * KIB,
+            "validation": int(validate),
+            "operations": "write",
+            "direct_io": int(direct),
             "stone_wall": stonewall,
-        }  # fmt: skip
+        }
 
     def file_with_phases(self, flat: dict[str, Any]) -> dict[str, Any]:
         """The same in the format that FORGE reads since then."""

@@ -92,8 +92,10 @@ def _nodes(recipe: RuleRecipe, scale: Scale, site_nodes: int | None, searched: i
         return 2
     if recipe.nodes == "all":
         if site_nodes is None and scale.nodes is None:
-            raise ScaleError(f"{recipe.name} at scale {scale.name} needs the site's extras to say how many"
-                             " nodes there are (nodes)")  # fmt: skip
+            raise ScaleError(
+                f"{recipe.name} at scale {scale.name} needs the site's extras to say how many"
+                " nodes there are (nodes)"
+            )
         return site_nodes or scale.nodes or 1
     return int(recipe.nodes)
 

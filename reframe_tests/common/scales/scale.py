@@ -133,8 +133,15 @@ def sizes(recipe: Recipe, scale: Scale, factor: int, memory_bytes: int) -> Sizes
     if recipe.launches[0].program_name == "metadata":
         made = _metadata(recipe, scale, factor)
         arguments = tuple((*launch.arguments, *made[1]) for launch in recipe.launches)
-        return Sizes(nodes, ranks, per_node, arguments, 0, made[0],
-                     _dropped(recipe, nodes, per_node, arguments, made[0]))  # fmt: skip
+        return Sizes(
+            nodes,
+            ranks,
+            per_node,
+            arguments,
+            0,
+            made[0],
+            _dropped(recipe, nodes, per_node, arguments, made[0]),
+        )
     timed = tuple(_timed(launch, scale) for launch in recipe.launches)
     arguments = tuple(_sized(recipe, scale, timed, factor, memory_bytes, nodes / ranks))
     per_rank = size_of(arguments[0], "-b") * segments_of(arguments[0])

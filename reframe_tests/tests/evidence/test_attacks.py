@@ -26,13 +26,16 @@ from tierbench.judge.launch import Clock, duration_disagreements
 BEGINS, ENDS = "tierbench: launch 1 begins at 100.0 +0000", "tierbench: launch 1 ends at 160.0 +0000"
 
 
-@pytest.mark.parametrize("forged", [
-    "tierbench: launch 1 ends at 101.0 +0000",
-    "tierbench: launch 1 begins at 159.0 +0000",
-    "tierbench: launch 2 begins at 101.0 +0000",
-    "tierbench: launch 2 ends at 101.0 +0000",
-    "tierbench: launch 1 ends at 101.0 +0000\ntierbench: launch x begins at 101.0 +0000",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "tierbench: launch 1 ends at 101.0 +0000",
+        "tierbench: launch 1 begins at 159.0 +0000",
+        "tierbench: launch 2 begins at 101.0 +0000",
+        "tierbench: launch 2 ends at 101.0 +0000",
+        "tierbench: launch 1 ends at 101.0 +0000\ntierbench: launch x begins at 101.0 +0000",
+    ],
+)
 def test_marks_that_a_driver_prints_itself(forged: str) -> None:
     text = f"{BEGINS}\nread 1\n{ENDS}\n"
     clock = outputs_of(text)["1"].clock
@@ -139,9 +142,14 @@ def test_a_log_of_another_run_beside_an_honest_output(program: str, tmp_path: Pa
         assert [x.startswith("launch 1: log: ") for x in found.disagreements] == [True] * named
 
 
-@pytest.mark.parametrize(("stats", "besides_s"), [
-    ({"program_s": 8.0, "drain_s": 3.0}, 12.0), ({"drain_s": 3.0}, 3.0), (None, 0.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stats", "besides_s"),
+    [
+        ({"program_s": 8.0, "drain_s": 3.0}, 12.0),
+        ({"drain_s": 3.0}, 3.0),
+        (None, 0.0),
+    ],
+)
 def test_what_tierctl_takes_is_not_the_drivers(
     stats: dict[str, float] | None, besides_s: float, tmp_path: Path
 ) -> None:

@@ -141,9 +141,15 @@ def test_a_driver_that_prints(name: str) -> None:
     assert cheat.named in [x.what for x in found], [str(x) for x in found]
 
 
-@pytest.mark.parametrize(("factor", "lasts_s", "start_s"), [
-    (2, 11, 0.3), (4, 7, 0.3), (2, 25, None), (4, 16, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("factor", "lasts_s", "start_s"),
+    [
+        (2, 11, 0.3),
+        (4, 7, 0.3),
+        (2, 25, None),
+        (4, 16, None),
+    ],
+)
 def test_a_driver_whose_rates_and_times_agree_with_each_other(
     factor: float, lasts_s: float, start_s: float | None
 ) -> None:
@@ -170,11 +176,17 @@ MDTEST = (DATA / "mdtest-4.0.0" / "P.out").read_text().replace("(of 3 iterations
     [
         (put("2 tasks, 400 files", "2 tasks, 40 files"), "files"),
         (put("with 2 total", "with 1 total"), "tasks"),
-        (put("892.881        588.239        777.636", "1785.762        588.239       1555.272"), "rate of File creation"),
-        (put("1176522.861      24475.136     792506.953", "0.000          0.000          0.000"), "File stat"),
+        (
+            put("892.881        588.239        777.636", "1785.762        588.239       1555.272"),
+            "rate of File creation",
+        ),
+        (
+            put("1176522.861      24475.136     792506.953", "0.000          0.000          0.000"),
+            "File stat",
+        ),
         (put("'-i' '3' '-P'", "'-P'"), "command line"),
     ],
-)  # fmt: skip
+)
 def test_an_mdtest_that_prints(change: Callable[[str], str], named: str) -> None:
     asked = MdtestAsked(tuple("-n 200 -d /scratch/md -i 3 -P".split()), 2, 1, 200)
     found = mdtest_disagreements(asked, parse_mdtest(change(MDTEST)), None)
@@ -287,12 +299,18 @@ IN_SECRET = {
     "POSIX for MPI-IO": (f"-a MPIIO -c {_SHARED}", _SHARED, "interface"),
     "MPI-IO for POSIX": (_SHARED, f"-a MPIIO {_SHARED}", "interface"),
     "-t enlarged under MPI-IO": (
-        f"-a MPIIO -c {_SHARED}", f"-a MPIIO -c {_SHARED.replace('64k', '128k')}", "transfers"),
+        f"-a MPIIO -c {_SHARED}",
+        f"-a MPIIO -c {_SHARED.replace('64k', '128k')}",
+        "transfers",
+    ),
     "-e dropped under MPI-IO": (
-        f"-a MPIIO -c {_SHARED}", f"-a MPIIO -c {_SHARED.replace('-e ', '')}", "fsync"),
+        f"-a MPIIO -c {_SHARED}",
+        f"-a MPIIO -c {_SHARED.replace('-e ', '')}",
+        "fsync",
+    ),
     "-z dropped under MPI-IO": (f"-a MPIIO -F -z {_SHARED}", f"-a MPIIO -F {_SHARED}", "order of write"),
     "a file view, honest": (f"-a MPIIO -c {_SHARED}", f"-a MPIIO -c {_SHARED} --mpiio.useFileView", ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", IN_SECRET)
@@ -311,10 +329,15 @@ def test_a_driver_that_lays_out_its_data_otherwise(name: str, tmp_path: Path) ->
 HDF5 = "-a HDF5 -c -w -t 64k -b 1m -k"
 
 
-@pytest.mark.parametrize(("right", "done", "named"), [
-    (HDF5, HDF5, ""), (HDF5, HDF5.replace("-c ", ""), "type"), (HDF5, HDF5.replace("HDF5", "MPIIO"), "interface"),
-    (HDF5.replace("HDF5", "MPIIO"), HDF5, "bytes of write"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("right", "done", "named"),
+    [
+        (HDF5, HDF5, ""),
+        (HDF5, HDF5.replace("-c ", ""), "type"),
+        (HDF5, HDF5.replace("HDF5", "MPIIO"), "interface"),
+        (HDF5.replace("HDF5", "MPIIO"), HDF5, "bytes of write"),
+    ],
+)
 def test_hdf5_and_mpi_io_in_the_place_of_each_other(
     right: str, done: str, named: str, tmp_path: Path
 ) -> None:
@@ -390,15 +413,24 @@ mine = f'{base}.{rank:08d}'
 """
 RANK_CHEATS = {
     "honest": ("write(mine)", ""),
-    "one rank writes for both": ("[write(f'{base}.{i:08d}') for i in (0, 1) if rank == 0]", "bytes of write by rank"),
-    "written elsewhere and renamed": ("write(f'PLACE/pfs/x{rank}'); os.rename(f'PLACE/pfs/x{rank}', mine)", "bytes of write"),
+    "one rank writes for both": (
+        "[write(f'{base}.{i:08d}') for i in (0, 1) if rank == 0]",
+        "bytes of write by rank",
+    ),
+    "written elsewhere and renamed": (
+        "write(f'PLACE/pfs/x{rank}'); os.rename(f'PLACE/pfs/x{rank}', mine)",
+        "bytes of write",
+    ),
     "room is reserved, nothing written": (
-        "fd = os.open(mine, os.O_CREAT | os.O_RDWR); os.posix_fallocate(fd, 0, n); os.fsync(fd)", "bytes of write"),
+        "fd = os.open(mine, os.O_CREAT | os.O_RDWR); os.posix_fallocate(fd, 0, n); os.fsync(fd)",
+        "bytes of write",
+    ),
     "all bytes in one call of aio": ("aio(mine)", "transfers"),
     "another file is synced": (
         "fsync = os.fsync; os.fsync = lambda fd: None; write(mine); fsync(os.open(f'PLACE/e{rank}', os.O_CREAT | os.O_RDWR))",
-        "fsync"),
-}  # fmt: skip
+        "fsync",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", RANK_CHEATS)
@@ -429,8 +461,14 @@ def test_numbers_that_agree_with_each_other_and_not_with_the_trace(
         pair = (moved, none) if access == "write" else (none, moved)
         made.dxt(f"/pfs/d.{rank:08d}", rank, *pair)
         counted = {f"{access.upper()}S": 16, f"BYTES_{'WRITTEN' if access == 'write' else 'READ'}": 16 * MIB}
-        made.counters("POSIX", f"/pfs/d.{rank:08d}", rank, **counted, F_OPEN_START_TIMESTAMP=late + 0.001,
-                      F_CLOSE_END_TIMESTAMP=late + seconds + 0.001)  # fmt: skip
+        made.counters(
+            "POSIX",
+            f"/pfs/d.{rank:08d}",
+            rank,
+            **counted,
+            F_OPEN_START_TIMESTAMP=late + 0.001,
+            F_CLOSE_END_TIMESTAMP=late + seconds + 0.001,
+        )
     traces = read([made.write(tmp_path / "t.darshan")])
     rows = f"{access} {32 / seconds:.2f} {32 / seconds:.2f} 0.1 16384 1024.00 0.001000 {seconds:.2f} 0.001000 {seconds:.2f} 0"
     head = "IOR-4.0.0: x\naccess bw(MiB/s) IOPS Latency(s) block(KiB) xfer(KiB) open(s) wr/rd(s) close(s) total(s) iter\n"
@@ -484,9 +522,15 @@ def shared(readers: list[int], tmp_path: Path) -> Traces:
     return read([made.write(tmp_path / "t.darshan")])
 
 
-@pytest.mark.parametrize(("line", "readers", "right"), [
-    ("-w -r -C", [1, 0], True), ("-w -r -C", [0, 1], False), ("-w -r", [0, 1], True), ("-w -r", [1, 0], False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "readers", "right"),
+    [
+        ("-w -r -C", [1, 0], True),
+        ("-w -r -C", [0, 1], False),
+        ("-w -r", [0, 1], True),
+        ("-w -r", [1, 0], False),
+    ],
+)
 def test_who_reads_what_whom_wrote(line: str, readers: list[int], right: bool, tmp_path: Path) -> None:
     asked = IorAsked((*line.split(), "-F", "-t", "1m", "-b", "1m", "-o", "/pfs/d"), 2, 2)
     found = witness.testimony(asked, None, shared(readers, tmp_path)).disagreements

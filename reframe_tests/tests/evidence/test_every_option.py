@@ -22,11 +22,22 @@ DATA, MIB = ROOT / "analysis" / "tests" / "data", 1 << 20
 FIELDS = {"dir": "/pfs", "status": "/status", "files": "10", "seconds": "3", "ppn": "2"}
 # What IOR prints of a command line, with what a driver that does otherwise would print.
 OTHER = {
-    "api": "MMAP", "access": "another", "type": "another", "segments": "7", "ordering in a file": "another",
-    "ordering inter file": "another", "task offset": "9", "nodes": "3", "tasks": "5", "repetitions": "2",
-    "xfersize": "3 MiB", "blocksize": "5 GiB", "aggregate filesize": "1 bytes", "stonewallingTime": "1",
+    "api": "MMAP",
+    "access": "another",
+    "type": "another",
+    "segments": "7",
+    "ordering in a file": "another",
+    "ordering inter file": "another",
+    "task offset": "9",
+    "nodes": "3",
+    "tasks": "5",
+    "repetitions": "2",
+    "xfersize": "3 MiB",
+    "blocksize": "5 GiB",
+    "aggregate filesize": "1 bytes",
+    "stonewallingTime": "1",
     "stoneWallingWearOut": "7",
-}  # fmt: skip
+}
 
 
 def lines() -> Iterator[str]:
@@ -77,16 +88,35 @@ def test_a_stonewall_that_nobody_asked_for_is_named() -> None:
     assert [x.what for x in found] == ["stonewallingTime"]
 
 
-PARAMETERS = ("fsync", "fsyncperwrite", "filePerProc", "randomOffset", "reorderTasks", "collective",
-              "deadlineForStonewall", "segmentCount", "transferSize", "blockSize")  # fmt: skip
+PARAMETERS = (
+    "fsync",
+    "fsyncperwrite",
+    "filePerProc",
+    "randomOffset",
+    "reorderTasks",
+    "collective",
+    "deadlineForStonewall",
+    "segmentCount",
+    "transferSize",
+    "blockSize",
+)
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_every_parameter_of_json_is_held_against_the_line(name: str) -> None:
     asked = IorAsked(tuple("-w -o /pfs/data -F -e -z -C -t 4k -b 1m -s 3 -D 5".split()), 2, 1)
-    right = {"fsync": 1, "fsyncperwrite": 0, "filePerProc": 1, "randomOffset": 1, "reorderTasks": 1,
-             "collective": 0, "deadlineForStonewall": 5, "segmentCount": 3, "transferSize": 4096,
-             "blockSize": MIB}  # fmt: skip
+    right = {
+        "fsync": 1,
+        "fsyncperwrite": 0,
+        "filePerProc": 1,
+        "randomOffset": 1,
+        "reorderTasks": 1,
+        "collective": 0,
+        "deadlineForStonewall": 5,
+        "segmentCount": 3,
+        "transferSize": 4096,
+        "blockSize": MIB,
+    }
     honest = output(printed(asked))
     assert ior_disagreements(asked, replace(honest, parameters=right), None) == []
     wrong = {**right, name: int(right[name]) + 1}

@@ -67,10 +67,15 @@ def test_a_rank_that_makes_fewer_files_for_all(tmp_path: Path) -> None:
 TREE = "-F -C -T -n 24"
 
 
-@pytest.mark.parametrize(("right", "done"), [
-    (f"{TREE} -u", TREE), (TREE, f"{TREE} -u"), (f"{TREE} -z 1 -b 3", TREE),
-    (f"{TREE} -u -L -z 2 -b 2", f"{TREE} -u -z 2 -b 2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("right", "done"),
+    [
+        (f"{TREE} -u", TREE),
+        (TREE, f"{TREE} -u"),
+        (f"{TREE} -z 1 -b 3", TREE),
+        (f"{TREE} -u -L -z 2 -b 2", f"{TREE} -u -z 2 -b 2"),
+    ],
+)
 def test_other_directories_than_were_asked_for(right: str, done: str, tmp_path: Path) -> None:
     """One of all ranks, one of each (-u), a tree: what was asked for is not named."""
     for line, named in ((right, []), (done, ["directories"])):
@@ -204,8 +209,9 @@ def several(
     script, mpirun = place / "all.sh", "mpirun --oversubscribe -n 2"
     lines = [f"{mpirun} {BIN}/tb-ior {line} -o {place}/pfs/data" for line in (write, read)]
     lines += [f"{mpirun} {BIN}/tb-mdtest {line} -d {place}/pfs/md" for line in (MDTESTS[0], stat, MDTESTS[2])]
-    script.write_text("".join(f"date +%s.%N >> times\n{x} > out.{i}\ndate +%s.%N >> times\n"
-                              for i, x in enumerate(lines)))  # fmt: skip
+    script.write_text(
+        "".join(f"date +%s.%N >> times\n{x} > out.{i}\ndate +%s.%N >> times\n" for i, x in enumerate(lines))
+    )
     # The script touches the place itself, as the suite's own does: that is no rank.
     return ["bash", "-ec", f"cd {place}; rm -f times; mkdir -p pfs/made; rmdir pfs/made; . ./all.sh"]
 
@@ -239,14 +245,21 @@ def test_honest_launches_one_after_the_other(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(("write", "read", "stat", "named"), [
-    (IOR_WRITE.replace(" -e", ""), IOR_READ, MDTESTS[1], "launch ior-write: fsync: "),
-    (IOR_WRITE.replace("256k", "128k"), IOR_READ.replace("256k", "128k"), MDTESTS[1],
-     "launch ior-write: bytes of write: "),
-    (IOR_WRITE, IOR_READ.replace("256k", "32k"), MDTESTS[1], "launch ior-read: bytes of read: "),
-    (IOR_WRITE.replace("-t 4k", "-t 64k"), IOR_READ, MDTESTS[1], "launch ior-write: transfers: "),
-    (IOR_WRITE, IOR_READ, "-F -T -n 10 -N 1", "File stats together: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("write", "read", "stat", "named"),
+    [
+        (IOR_WRITE.replace(" -e", ""), IOR_READ, MDTESTS[1], "launch ior-write: fsync: "),
+        (
+            IOR_WRITE.replace("256k", "128k"),
+            IOR_READ.replace("256k", "128k"),
+            MDTESTS[1],
+            "launch ior-write: bytes of write: ",
+        ),
+        (IOR_WRITE, IOR_READ.replace("256k", "32k"), MDTESTS[1], "launch ior-read: bytes of read: "),
+        (IOR_WRITE.replace("-t 4k", "-t 64k"), IOR_READ, MDTESTS[1], "launch ior-write: transfers: "),
+        (IOR_WRITE, IOR_READ, "-F -T -n 10 -N 1", "File stats together: "),
+    ],
+)
 def test_a_phase_that_does_something_else(
     write: str, read: str, stat: str, named: str, tmp_path: Path
 ) -> None:

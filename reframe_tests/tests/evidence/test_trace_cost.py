@@ -32,15 +32,22 @@ def decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: float, traced
     return found
 
 
-@pytest.mark.parametrize(("call", "traced", "share"), [
-    (10e-6, 1.05e-6, 0.009),  # less than 90 ns was not measured but missed
-    (10e-6, 1.2e-6, 0.02),
-    (30e-6, 1.2e-6, 0.2 / 30),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "traced", "share"),
+    [
+        (10e-6, 1.05e-6, 0.009),  # less than 90 ns was not measured but missed
+        (10e-6, 1.2e-6, 0.02),
+        (30e-6, 1.2e-6, 0.2 / 30),
+    ],
+)
 def test_less_than_one_per_cent_of_a_call_is_traced(
-    call: float, traced: float, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    call: float,
+    traced: float,
+    share: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     found = decided(tmp_path, monkeypatch, call, traced)
     assert found["share"] == pytest.approx(share) and found["traced"] is (share < 0.01)
     assert capsys.readouterr().out == ("--trace trace-1.darshan\n" if share < 0.01 else "")
@@ -84,8 +91,9 @@ def test_the_line_measures_and_its_word_reaches_the_launch(tmp_path: Path) -> No
     (tmp_path / "tiers.yaml").write_text(CONFIG.replace("PLACE", str(tmp_path)))
     real = Script(None, site(tiers="real", pfs=str(tmp_path)), plan(tiers="pfs", mode="bypass"))
     (line,), (word,) = real.trace("trace", str(BIN / "ior"), 16 << 20, tmp_path / "pfs", wanted=False)
-    done = subprocess.run(["bash", "-ec", f"{line}\necho {word}"], cwd=tmp_path, capture_output=True,
-                          text=True, check=True)  # fmt: skip
+    done = subprocess.run(
+        ["bash", "-ec", f"{line}\necho {word}"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     found = json.loads((tmp_path / "trace-cost.json").read_text())
     assert done.stdout.strip() == ("--trace trace.darshan" if found["traced"] else "")
     assert found["call_s"] > 1e-4 and "problem" not in found

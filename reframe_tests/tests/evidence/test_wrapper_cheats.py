@@ -137,13 +137,11 @@ CHEATS = {
         'honest; without -w "$@"; $driver "${kept[@]}" > /dev/null', "bytes of write"
     ),
     "numbers times eight": Cheat(
-        "$driver \"$@\" | awk '/^(write|read) / {to = NF == 11 ? 3 : 9; for (i = 2; i <= to; i++) $i *= 8}"
+        '$driver "$@" | awk \'/^(write|read) / {to = NF == 11 ? 3 : 9; for (i = 2; i <= to; i++) $i *= 8}'
         " /^(write|read) / {for (i = 7; i <= 10 && NF == 11; i++) $i /= 8; if (NF > 11) $10 /= 8} {print}'",
         "time of write",
     ),
-    "another run's output": Cheat(
-        '[ $rank != 0 ] || cat "$here/old.out"; $driver "$@" > /dev/null', "began"
-    ),
+    "another run's output": Cheat('[ $rank != 0 ] || cat "$here/old.out"; $driver "$@" > /dev/null', "began"),
     "a clock that runs slow": Cheat(f'LD_PRELOAD="$LD_PRELOAD:{SLOW}', "time of", LONGER),
     "a clock that runs slow for the tracer, too": Cheat(
         f'LD_PRELOAD="{SLOW.replace(".so", ".so:$LD_PRELOAD", 1)}', "time of", LONGER
@@ -176,7 +174,7 @@ CHEATS = {
         f"-a MPIIO {SHARED}",
     ),
     "nothing is done": Cheat("honest; sleep 0.5", "bytes of write"),
-}  # fmt: skip
+}
 
 
 def script(place: Path, body: str) -> Path:
@@ -215,8 +213,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "honest.out").write_text(out)
     shutil.copytree(made / "pfs", made / "kept")
     lines = out.splitlines()
-    old = [f"Began               : Mon Jan  5 {8 + i:02}:00:00 2026" if x.startswith("Began") else x
-           for i, x in enumerate(lines[:10])]  # fmt: skip
+    old = [
+        f"Began               : Mon Jan  5 {8 + i:02}:00:00 2026" if x.startswith("Began") else x
+        for i, x in enumerate(lines[:10])
+    ]
     (made / "old.out").write_text("\n".join(old + lines[10:]) + "\n")
     return made
 
@@ -256,7 +256,10 @@ def compiled(library: Path, source: str) -> None:
 
 def small(place: Path) -> None:
     """A PFS with room for less than half."""
-    if os.geteuid() or subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=3m", "none", place / "pfs"], check=False, capture_output=True
-    ).returncode:  # fmt: skip
+    if (
+        os.geteuid()
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=3m", "none", place / "pfs"], check=False, capture_output=True
+        ).returncode
+    ):
         pytest.skip("needs root, for a mount")

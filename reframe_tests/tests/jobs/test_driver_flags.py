@@ -26,10 +26,13 @@ def test_what_the_driver_knows_stays(tmp_path: Path) -> None:
     assert respelled(driver(tmp_path, "", "tb-ior"), FLAGS) == (FLAGS, ())
 
 
-@pytest.mark.parametrize(("text", "stripes"), [
-    (IOR_4, ()),
-    (IOR_4_LUSTRE, ("--posix.lustre.stripecount=1",)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "stripes"),
+    [
+        (IOR_4, ()),
+        (IOR_4_LUSTRE, ("--posix.lustre.stripecount=1",)),
+    ],
+)
 def test_letters_of_ior_3_become_names_of_ior_4(tmp_path: Path, text: str, stripes: tuple[str, ...]) -> None:
     made, lost = respelled(driver(tmp_path, text), FLAGS)
     assert made == ("-w", "--posix.odirect", "--mpiio.showHints", *stripes, "-t", "64m")

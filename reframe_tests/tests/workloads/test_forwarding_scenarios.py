@@ -96,9 +96,12 @@ def test_forge_makes_the_launches_that_it_can(tmp_path: Path, monkeypatch: pytes
     cases = [read_case(f) for f in (tmp_path / "run").rglob("case.json")]
     drivers = {c.tiers: c.driver for c in cases}
     assert drivers == {
-        "pfs": "tb-forge", "io-nodes-1": "FORGE", "io-nodes-2": "FORGE", "io-nodes-4": "tb-forge",
+        "pfs": "tb-forge",
+        "io-nodes-1": "FORGE",
+        "io-nodes-2": "FORGE",
+        "io-nodes-4": "tb-forge",
         "io-nodes-8": "tb-forge",
-    }  # fmt: skip
+    }
     one = next(c for c in cases if c.tiers == "io-nodes-1")
     assert (one.value, one.write_s, one.bytes, one.nodes) == (48.86163, 0.65491, 32 << 20, 1)
     assert one.command == "forge scenario.1.json"

@@ -78,10 +78,28 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     site = folder / "big.py"
     site.write_text(SITE.replace("PFS", str(folder / "pfs")))
     done = subprocess.run(
-        [str(REFRAME), "-C", str(site), "--system=big", "-c", "reframe_tests", "--dry-run", "-t", "metadata",
-         "-P", "tiers=pfs", "-S", "scale=full", "--prefix", str(folder)],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            str(REFRAME),
+            "-C",
+            str(site),
+            "--system=big",
+            "-c",
+            "reframe_tests",
+            "--dry-run",
+            "-t",
+            "metadata",
+            "-P",
+            "tiers=pfs",
+            "-S",
+            "scale=full",
+            "--prefix",
+            str(folder),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
     found = {}
     for script in folder.rglob("launches.sh"):
@@ -109,12 +127,15 @@ def test_io500_runs_its_phases_in_order_by_its_rules(scripts: dict[str, list[str
     assert "mdtest-easy-write" in scripts["io500"][stamp - 1]
 
 
-@pytest.mark.parametrize(("recipe", "files", "shift", "flags"), [
-    ("mdtest-shared-process", "-n 1048576", "-N 1", ""),
-    ("mdtest-shared-full", "-n 8192", "-N 16", ""),
-    ("mdtest-unique-node", "-n 65536", "-N 16", " -u"),
-    ("mdtest-directories-peak", "-I 1 -z 1 -b 32768 -L", "-N 16", " -u"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("recipe", "files", "shift", "flags"),
+    [
+        ("mdtest-shared-process", "-n 1048576", "-N 1", ""),
+        ("mdtest-shared-full", "-n 8192", "-N 16", ""),
+        ("mdtest-unique-node", "-n 65536", "-N 16", " -u"),
+        ("mdtest-directories-peak", "-I 1 -z 1 -b 32768 -L", "-N 16", " -u"),
+    ],
+)
 def test_mdtest_lines(scripts: dict[str, list[str]], recipe: str, files: str, shift: str, flags: str) -> None:
     line = next(x for x in scripts[recipe] if x.startswith("launch mdtest "))
     assert re.search(rf"mdtest -F -C -T -r {files} -d \S+ {shift}{flags}$", line), line

@@ -27,8 +27,11 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     site = ["-C", "configs/sites/summit.py", "--system=summit", "-c", "reframe_tests/stage.py"]
     done = subprocess.run(
         [str(REFRAME), *site, "--dry-run", "--prefix", str(folder)],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
     (found,) = folder.rglob("rfm_job.sh")
     return found.read_text().splitlines()

@@ -11,9 +11,17 @@ import pytest
 from driver import Driver
 
 WRONG_LINES = (
-    "", "-name x", ". -name", ". -size 3901", ". -size c", ". -size -1c", ". -size 99999999999999999999c",
-    ". -mtime 1", ". x", ". -newer /nowhere/file",
-)  # fmt: skip
+    "",
+    "-name x",
+    ". -name",
+    ". -size 3901",
+    ". -size c",
+    ". -size -1c",
+    ". -size 99999999999999999999c",
+    ". -mtime 1",
+    ". x",
+    ". -newer /nowhere/file",
+)
 
 
 class Find(Driver):

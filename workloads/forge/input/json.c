@@ -98,8 +98,8 @@ bool tb_json_list(const struct tb_json *node, size_t least, size_t most, const c
 }
 
 /*
- * It points to the list's node, which has to live as long: nodes are on the stack of those who read, the document outlives
- * them all.
+ * It points to the list's node, which has to live as long: nodes are on the stack of the functions that read, and the
+ * document outlives them all.
  */
 struct tb_json tb_json_element(const struct tb_json *list, size_t index)
 {

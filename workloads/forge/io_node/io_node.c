@@ -3,8 +3,8 @@
  * and writes are received only where a buffer is free; the others wait at their clients, which is all the flow control
  * there is. It ends when each client said that it has.
  *
- * Two threads can talk, and who holds the lock of the wire does. It is given back for a lone read or write that this thread
- * does itself: the other one looks now and then whether it is free, and talks from then on.
+ * Two threads can talk; the one that holds the lock of the wire does. This thread drops the lock for a lone read or write
+ * that it does itself. The other thread looks now and then whether the lock is free, and talks from then on.
  */
 #include "io_node.h"
 
@@ -43,7 +43,7 @@ struct node {
     struct tb_request *sending; /* answers that MPI has not taken yet */
     struct mapped *mapped;      /* by rank */
     struct tb_node_counts counts;
-    sem_t over;           /* posted at the end, for the thread that stands by */
+    sem_t over;           /* posted at the end, for the second thread */
     _Atomic bool is_away; /* a thread that talks does a request itself */
     _Atomic bool is_over;
 };
@@ -85,7 +85,7 @@ static struct tb_request *from_pool(struct node *n)
     return r;
 }
 
-/* Of what came in, also of what then fails; calls on files are counted by those who make them. */
+/* Counts what came in, also what then fails; calls on files are counted where they are made. */
 static void count(struct node *n, const struct tb_message *m)
 {
     n->counts.open += m->kind == TB_ASK_OPEN;

@@ -1,7 +1,7 @@
 /*
- * The files that FORGE leaves in its output directory, with its names: who was an I/O node (emulation.map), the times and
- * bandwidth of each read and write (emulation.time), what each I/O node did (emulation.rank-N.stats), and when what happened
- * (emulation.log, whose lines are our own). Labels and units are FORGE's; KB and MB are KiB and MiB there.
+ * The files that FORGE leaves in its output directory, with its names: which ranks were I/O nodes (emulation.map), the times
+ * and bandwidth of each read and write (emulation.time), what each I/O node did (emulation.rank-N.stats), and a list of
+ * events (emulation.log; its lines are our own). Labels and units are FORGE's; KB and MB are KiB and MiB there.
  */
 #include "tb_forge.h"
 

@@ -20,7 +20,7 @@ def forge(folder: Path) -> Forge:
 
 
 def put_map(forge: Forge, epoch: int, *entries: tuple[list[int], list[int]]) -> None:
-    """As who allocates does it: a new file, then renamed."""
+    """As an allocator does it: a new file, then renamed."""
     what: Json = {"epoch": epoch, "map": [{"clients": c, "io_nodes": n} for c, n in entries]}
     assert schema.misfit(what, "forge-map") is None
     (forge.folder / "new").write_text(json.dumps(what))

@@ -110,7 +110,7 @@ static void append(enum way way, int fd, const char *bytes, size_t n, off_t *end
               : way == AT_THE_END                  ? pwrite(fd, bytes, n, *end)
                                                    : write(fd, bytes, n);
     while (w < (ssize_t)n && (w >= 0 || errno == ENOSPC))
-        pause(); /* scratch is full: whoever kills us does so */
+        pause(); /* scratch is full: the test kills this process now */
     MUST(w == (ssize_t)n);
     *end += w;
 }

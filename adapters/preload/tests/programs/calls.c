@@ -169,7 +169,7 @@ static void by_other_names(void)
     fd = CALL(int, "__open", (const char *, int, ...))("old", O_RDONLY);
     struct fiemap map = {.fm_length = N};
     CHECK(ioctl(fd, FS_IOC_FIEMAP, &map) == 0 || errno == EOPNOTSUPP);
-    CHECK(is_raw("old")); /* who asks where the bytes lie finds them there */
+    CHECK(is_raw("old")); /* a call that asks for the file's extents finds its bytes in the file */
     close(fd);
 }
 
@@ -389,7 +389,7 @@ static void processes(void)
     CHECK(write(fd, " parent", 7) == 7);
     close(fd);
     CHECK(holds("handed", "parent child parent"));
-    int ready[2], go[2]; /* a child that outlives the descriptor it was given: who opens the file again does it no harm */
+    int ready[2], go[2]; /* a child keeps an inherited descriptor for longer: another open of the file does not disturb it */
     char *slow[] = {"sh", "-c", "printf . >&4; read word <&3; printf child", NULL};
     CHECK(pipe(ready) == 0 && pipe(go) == 0);
     fd = open("log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);

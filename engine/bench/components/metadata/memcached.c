@@ -29,7 +29,7 @@ static void stop(struct tb_job *job)
     tb_server_stop(&server);
 }
 
-/* Buffered is a success whose answer comes later: `settle` waits for the last. */
+/* Buffered is a success with an answer that comes later: `settle` waits for the last one. */
 static void check(struct tb_job *job, memcached_return_t rc, const char *what)
 {
     if (rc != MEMCACHED_SUCCESS && rc != MEMCACHED_BUFFERED)

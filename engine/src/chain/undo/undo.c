@@ -114,7 +114,7 @@ static int undo_fsync(struct tb_io *io, int fd, bool data_only)
     return rc;
 }
 
-/* The log is never removed: what plays the crash reads it after all processes are dead. */
+/* The log is never removed: the test that plays the crash reads it after all processes are dead. */
 static void undo_free(struct tb_io *io)
 {
     close(((struct undo *)io)->log);

@@ -4,7 +4,7 @@
  *
  * TB_UNDO=FILE in the environment puts it into every chain of a process.  Before
  * each write it appends to the file what the write replaces; around each sync,
- * its beginning and end.  Whoever plays the crash, when all processes are dead,
+ * its beginning and end.  The test plays the crash when all processes are dead: it
  * takes back what no sync covered (engine/tests/torture/crash.py).
  *
  * Limits: writes at the descriptor's own offset and changes of names count as

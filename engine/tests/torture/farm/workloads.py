@@ -1,4 +1,4 @@
-"""The workloads of the farm: which programs run, and who judges what they leave.
+"""The workloads of the farm: which programs run, and which checker judges what they leave.
 
 A program is started as `SCRIPT FOLDER WHO SEED` under the adapter and tells what it does in the manifest's form.
 """
