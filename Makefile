@@ -80,11 +80,11 @@ uninstall:
 # The drivers against the real programs, where a site has them: make compare-drivers IOR=... MDTEST=...
 compare-drivers: build
 	@mkdir -p results/bench
-	$(PY) workloads/compare_drivers.py $(if $(IOR),--ior $(IOR)) $(if $(MDTEST),--mdtest $(MDTEST)) --out results/bench/drivers.md
+	$(PY) workloads/tools/compare_drivers.py $(if $(IOR),--ior $(IOR)) $(if $(MDTEST),--mdtest $(MDTEST)) --out results/bench/drivers.md
 
 # Files, exit status and columns of generated option sets: make sweep-drivers IOR=... MDTEST=... SETS=50 SEED=1
 sweep-drivers: build
-	$(PY) workloads/sweep_drivers.py $(if $(IOR),--ior $(IOR)) $(if $(MDTEST),--mdtest $(MDTEST)) $(if $(SETS),--sets $(SETS)) $(if $(SEED),--seed $(SEED))
+	$(PY) workloads/tools/sweep_drivers.py $(if $(IOR),--ior $(IOR)) $(if $(MDTEST),--mdtest $(MDTEST)) $(if $(SETS),--sets $(SETS)) $(if $(SEED),--seed $(SEED))
 
 # Hours: ci/torture says which parts there are.  HOURS=N: the oracle farm alone, for N hours.  RECORD=1: the totals of this run
 # are kept in docs/reliability.md; else they are in build/reliability.md.

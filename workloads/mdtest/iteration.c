@@ -91,11 +91,11 @@ static void work_on(struct tb_run *r, bool dirs)
 {
     const struct tb_options *o = r->options;
     bool create = tb_selected(o, o->create_only);
-    r->present = !create && o->status_file ? tb_status_load(r) : r->plan->items;
+    r->present = !create && o->status_file ? tb_count_file_load(r) : r->plan->items;
     if (create) {
         tb_fill(&r->pattern, r->data, (size_t)o->write_bytes, r->rank); /* reads have left others' data there */
         timed(r, dirs ? TB_DIR_CREATE : TB_FILE_CREATE, tb_items_create, dirs);
-        tb_status_save(r);
+        tb_count_file_save(r);
     }
     if (tb_selected(o, o->stat_only))
         timed(r, dirs ? TB_DIR_STAT : TB_FILE_STAT, tb_items_stat, dirs);

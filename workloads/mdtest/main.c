@@ -156,7 +156,7 @@ static int measure(const struct tb_options *o, const struct tb_plan *plan, const
     r.rank = w->rank;
     begin(o, w, command_line);
     prepare(&r, w->rank);
-    tb_status_prepare(&r);
+    tb_count_file_prepare(&r);
     bool made_base = tb_selected(o, o->create_only) && tb_base_create(&r);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int64_t tasks = o->first_tasks; tasks <= o->last_tasks; tasks += o->step_tasks)

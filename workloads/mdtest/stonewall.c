@@ -26,7 +26,7 @@ int64_t tb_stonewall_agree(struct tb_run *r, int64_t done)
 }
 
 /* It must have a place before anything is created. */
-void tb_status_prepare(const struct tb_run *r)
+void tb_count_file_prepare(const struct tb_run *r)
 {
     const char *path = r->options->status_file;
     if (!path || r->rank || !tb_selected(r->options, r->options->create_only))
@@ -37,7 +37,7 @@ void tb_status_prepare(const struct tb_run *r)
 }
 
 /* Written when the creation is over: an older count is replaced, never added to. */
-void tb_status_save(const struct tb_run *r)
+void tb_count_file_save(const struct tb_run *r)
 {
     const char *path = r->options->status_file;
     if (!path || r->rank)
@@ -52,7 +52,7 @@ void tb_status_save(const struct tb_run *r)
 }
 
 /* Rank 0 reads for all. A count above this run's items is of another test, and refused. */
-int64_t tb_status_load(const struct tb_run *r)
+int64_t tb_count_file_load(const struct tb_run *r)
 {
     const char *path = r->options->status_file;
     long long count = 0;

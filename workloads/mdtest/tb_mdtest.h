@@ -133,9 +133,9 @@ void tb_file_read(struct tb_run *r, const char *path, int writer, int64_t number
 bool tb_stonewall_hit(const struct tb_run *r);
 /* All ranks go on to the count of the fastest; returns it. */
 int64_t tb_stonewall_agree(struct tb_run *r, int64_t done);
-void tb_status_prepare(const struct tb_run *r);
-void tb_status_save(const struct tb_run *r);
-int64_t tb_status_load(const struct tb_run *r);
+void tb_count_file_prepare(const struct tb_run *r);
+void tb_count_file_save(const struct tb_run *r);
+int64_t tb_count_file_load(const struct tb_run *r);
 
 /* iteration.c */
 bool tb_selected(const struct tb_options *o, bool only); /* whether the phase of that flag (-C, -T, -E, -r) runs */

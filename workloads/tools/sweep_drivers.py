@@ -26,7 +26,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 60  # a run that takes longer hangs
 HDF5_HEADERS = 2048  # bytes before the data: they hold times
 MEASURED = {"Version", "Began", "Command line", "Machine", "StartTime", "Finished"}

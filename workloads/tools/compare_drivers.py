@@ -25,7 +25,7 @@ from pathlib import Path
 from tierbench.judge.stats import Interval, ratio
 from tierbench.outputs import read_ior, read_mdtest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 TOLERANCE = 0.03
 LIMIT_S = 300  # a run that takes longer hangs
 HDF5_HEADERS = 2048  # bytes before the data
