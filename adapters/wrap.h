@@ -10,15 +10,18 @@
 
 #define TB_WRAPPER __attribute__((visibility("default")))
 
-/* The next function of this name (libc's, or the next library's), resolved once at each place of use; usable before any constructor ran. */
-void *tb_real(const char *name);
-#define REAL(name)                                               \
-    (__extension__({                                             \
-        static __typeof__(&(name)) real_function;                \
-        if (!real_function)                                      \
-            real_function = (__typeof__(&(name)))tb_real(#name); \
-        real_function;                                           \
+/* The function that `find` gives for this name (`text`), looked up once at each place of use. */
+#define TB_FOUND_ONCE(find, name, text)                       \
+    (__extension__({                                          \
+        static __typeof__(&(name)) found_function;            \
+        if (!found_function)                                  \
+            found_function = (__typeof__(&(name)))find(text); \
+        found_function;                                       \
     }))
+
+/* The next function of this name (libc's, or the next library's); usable before any constructor ran. */
+void *tb_real(const char *name);
+#define REAL(name) TB_FOUND_ONCE(tb_real, name, #name)
 
 /* The mode that open and its kin take where they make a file. */
 #define MODE_OF(flags, last)               \

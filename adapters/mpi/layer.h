@@ -23,20 +23,12 @@
 #include <mpi.h>
 #include <stdbool.h>
 
+#include "../wrap.h"
 #include "events.h"
-
-#define TB_WRAPPER __attribute__((visibility("default")))
 
 /* The next library's function; ends the program where there is none. */
 void *tb_mpi_next(const char *name);
-/* The same, looked up once at each place of use. */
-#define NEXT(name)                                                   \
-    (__extension__({                                                 \
-        static __typeof__(&(name)) next_function;                    \
-        if (!next_function)                                          \
-            next_function = (__typeof__(&(name)))tb_mpi_next(#name); \
-        next_function;                                               \
-    }))
+#define NEXT(name) TB_FOUND_ONCE(tb_mpi_next, name, #name)
 /* Not MPI_INFO_NULL, which is a symbol of the MPI library. */
 bool tb_mpi_is_info(MPI_Info info);
 

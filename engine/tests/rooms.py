@@ -3,8 +3,8 @@
 OBJECTS is a file that names the object files, one a line.
 
 A file uses its own room and those named before it, by includes and by symbols.  A header declares what the .c file of its
-own name defines, so that a reader who looks for a definition knows where it is.  No room has more than 20 files; a test
-(test_NAME.c) is of no room.
+own name defines, so a reader knows where to look for a definition.  No room has more than 20 files; a test (test_NAME.c)
+is of no room.
 """
 
 import re
@@ -44,7 +44,7 @@ ROOMS = {
     "engine/net": ["proof", "start", "transport", "."],
     "engine/stage": ["log", "copy", "."],
     "engine/ctl": ["common", "darshan", "staging", "requirements", "plan", "."],
-    "adapters/preload": ["core", "wrap"],
+    "adapters/preload": ["core", "wrap/names", "wrap"],
 }
 # What the names of a folder's objects have, and others' do not; the path of the source follows.
 OBJECTS = {
@@ -54,7 +54,7 @@ OBJECTS = {
     "engine/ctl": "tierctl.dir/",
     "adapters/preload": "tierbench_preload.dir/",
 }
-# Of the engine's rooms the network uses these; and who opens it, or makes its secret, is named.
+# The network uses these rooms of the engine. Only these folders may open the network, or make its secret.
 NET_USES = {"base"}
 NET_IS_USED_BY = ("engine/net/", "engine/daemon/", "engine/ctl/")
 MOST_FILES = 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -26,40 +27,97 @@ from trace_runs import (
 )
 
 from tierbench import trace
+from tierbench.cli import main
 
 
 def check_calls(found: Records) -> None:
     """What calls.c does, counted by hand."""
     patterns = found["POSIX", "patterns", 0]
     check(
-        patterns, OPENS=1, MODE=0o640, READS=7, WRITES=15, SEEKS=1, STATS=2, FSYNCS=1, FDSYNCS=1, MMAPS=0,
-        BYTES_READ=2548, BYTES_WRITTEN=44672, MAX_BYTE_READ=8691, MAX_BYTE_WRITTEN=110999, CONSEC_READS=4,
-        CONSEC_WRITES=9, SEQ_READS=6, SEQ_WRITES=12, RW_SWITCHES=3, MEM_NOT_ALIGNED=3, MEM_ALIGNMENT=8,
-        SIZE_WRITE_100_1K=5, SIZE_WRITE_1K_10K=10, SIZE_READ_0_100=6, SIZE_READ_1K_10K=1, ACCESS1_ACCESS=4096,
-        ACCESS1_COUNT=10, ACCESS2_ACCESS=100, ACCESS2_COUNT=5, ACCESS3_ACCESS=1000, ACCESS3_COUNT=3,
-        ACCESS4_ACCESS=2048, ACCESS4_COUNT=1, STRIDE1_STRIDE=4000, STRIDE1_COUNT=2,
-    )  # fmt: skip
+        patterns,
+        OPENS=1,
+        MODE=0o640,
+        READS=7,
+        WRITES=15,
+        SEEKS=1,
+        STATS=2,
+        FSYNCS=1,
+        FDSYNCS=1,
+        MMAPS=0,
+        BYTES_READ=2548,
+        BYTES_WRITTEN=44672,
+        MAX_BYTE_READ=8691,
+        MAX_BYTE_WRITTEN=110999,
+        CONSEC_READS=4,
+        CONSEC_WRITES=9,
+        SEQ_READS=6,
+        SEQ_WRITES=12,
+        RW_SWITCHES=3,
+        MEM_NOT_ALIGNED=3,
+        MEM_ALIGNMENT=8,
+        SIZE_WRITE_100_1K=5,
+        SIZE_WRITE_1K_10K=10,
+        SIZE_READ_0_100=6,
+        SIZE_READ_1K_10K=1,
+        ACCESS1_ACCESS=4096,
+        ACCESS1_COUNT=10,
+        ACCESS2_ACCESS=100,
+        ACCESS2_COUNT=5,
+        ACCESS3_ACCESS=1000,
+        ACCESS3_COUNT=3,
+        ACCESS4_ACCESS=2048,
+        ACCESS4_COUNT=1,
+        STRIDE1_STRIDE=4000,
+        STRIDE1_COUNT=2,
+    )
     if patterns["FILE_ALIGNMENT"] == 4096:
         check(patterns, FILE_NOT_ALIGNED=9)
     check(
-        found["POSIX", "vectors", 0], OPENS=3, DUPS=2, READS=2, WRITES=4, BYTES_READ=8096, SEEKS=1,
-        BYTES_WRITTEN=4096 + 4000 + (1 << 20) + 10, RENAME_SOURCES=1, SIZE_WRITE_100K_1M=1, RW_SWITCHES=2,
-    )  # fmt: skip
+        found["POSIX", "vectors", 0],
+        OPENS=3,
+        DUPS=2,
+        READS=2,
+        WRITES=4,
+        BYTES_READ=8096,
+        SEEKS=1,
+        BYTES_WRITTEN=4096 + 4000 + (1 << 20) + 10,
+        RENAME_SOURCES=1,
+        SIZE_WRITE_100K_1M=1,
+        RW_SWITCHES=2,
+    )
     source = cffi_backend.ffi.cast("int64_t", int(found["POSIX", "vectors", 0]["ID"]))
     check(found["POSIX", "vectors2", 0], RENAME_TARGETS=1, RENAMED_FROM=int(source))
     check(
-        found["STDIO", "stream", 0], OPENS=1, FDOPENS=0, READS=3, WRITES=10, SEEKS=2, FLUSHES=1,
-        BYTES_WRITTEN=7016, BYTES_READ=5007, MAX_BYTE_WRITTEN=7015, MAX_BYTE_READ=7006,
-    )  # fmt: skip
+        found["STDIO", "stream", 0],
+        OPENS=1,
+        FDOPENS=0,
+        READS=3,
+        WRITES=10,
+        SEEKS=2,
+        FLUSHES=1,
+        BYTES_WRITTEN=7016,
+        BYTES_READ=5007,
+        MAX_BYTE_WRITTEN=7015,
+        MAX_BYTE_READ=7006,
+    )
     check(found["POSIX", "stream", 0], OPENS=1, FILENOS=1, WRITES=1, BYTES_WRITTEN=33, READS=0)
     check(found["POSIX", "mapped", 0], OPENS=1, MMAPS=1, WRITES=0)
     check(found["POSIX", "aio", 0], WRITES=1, BYTES_WRITTEN=3000, MAX_BYTE_WRITTEN=8999)
     common = {f"ACCESS{i + 1}_ACCESS": size for i, size in enumerate((270, 200, 130, 60))}
     check(found["POSIX", "sizes", 0], WRITES=199, **common, **{f"ACCESS{i}_COUNT": 7 for i in range(1, 5)})
     check(
-        found["POSIX", "appended", 0], OPENS=2, WRITES=3, BYTES_WRITTEN=1700, READS=4, BYTES_READ=150,
-        SEEKS=3, RW_SWITCHES=1, MAX_BYTE_WRITTEN=1399, MAX_BYTE_READ=(1 << 20) - 1, CONSEC_WRITES=1,
-    )  # fmt: skip
+        found["POSIX", "appended", 0],
+        OPENS=2,
+        WRITES=3,
+        BYTES_WRITTEN=1700,
+        READS=4,
+        BYTES_READ=150,
+        SEEKS=3,
+        RW_SWITCHES=1,
+        MAX_BYTE_WRITTEN=1399,
+        MAX_BYTE_READ=(1 << 20) - 1,
+        CONSEC_WRITES=1,
+    )
     check(found["POSIX", "threads", 0], OPENS=1, WRITES=300, BYTES_WRITTEN=300 * 512, ACCESS1_COUNT=300)
     check(found["POSIX", "at", 0], OPENS=1, BYTES_WRITTEN=77)
     check(found["POSIX", "relative", 0], OPENS=1, BYTES_WRITTEN=78)
@@ -94,6 +152,33 @@ def test_storage_side_says_what_reached_each_place(root: Path) -> None:
     told = metadata(root / "t.storage.darshan")
     assert told["tierbench_fsync"] == "tier" and told["tierbench_mode"] == "persistent-async"
     assert len(told["tierbench_config"]) == 16 and told["tierbench_commit"]
+
+
+def test_a_run_on_a_timeline(root: Path) -> None:
+    """`tierbench trace --chrome`: a process for each layer, times in microseconds of the run."""
+    write = "import os, sys; fd = os.open(sys.argv[1], 66); os.write(fd, bytes(1 << 20)); os.fsync(fd)"
+    done = traced(root, sys.executable, "-c", write, root / "pfs" / "f", stats="s.json")
+    assert done.returncode == 0, done.stderr
+    out, logs = root / "timeline.json", [root / "t.darshan", root / "t.storage.darshan"]
+    places = ["--tier", f"pfs={root}/pfs", "--tier", f"nvme={root}/nvme"]
+    line = ["trace", *map(str, logs), *places, "--chrome", str(out), "--stats", str(root / "s.json")]
+    assert main(line) == 0
+    events = json.loads(out.read_text())
+    processes = {e["args"]["name"]: e["pid"] for e in events if e["name"] == "process_name"}
+    assert [name.split(" (")[0] for name in processes] == [
+        "application",
+        "engine: nvme",
+        "storage: pfs",
+        "tiers",
+    ]
+    threads = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
+    accesses = [e for e in events if e["ph"] == "X"]
+    assert {e["pid"] for e in accesses} == {pid for name, pid in processes.items() if name != "tiers"}
+    assert {(e["pid"], e["tid"]) for e in accesses} == threads
+    run_us = trace.read(logs).job["run_s"].max() * 1e6
+    assert all(0 <= e["ts"] <= e["ts"] + e.get("dur", 0) <= run_us for e in events if e["ph"] in "XC")
+    (asked,) = (e for e in accesses if e["pid"] == 1 and e["args"]["fname"] == f"{root}/pfs/f")
+    assert (asked["name"], asked["args"]["ret"]) == ("write", 1 << 20) and asked["dur"] > 0
 
 
 def test_pydarshan_reads_it_without_a_word(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -185,10 +270,18 @@ def test_ranks_and_their_shared_file(root: Path) -> None:
     shared = found["POSIX", "shared", -1]
     moved = [(10 + r) * sizes[r % 2] + (2000 if r == 2 else 10) * 8192 for r in range(4)]
     check(
-        shared, OPENS=4, WRITES=46, READS=2030, BYTES_WRITTEN=sum((10 + r) * sizes[r % 2] for r in range(4)),
-        BYTES_READ=2030 * 8192, MODE=0o644, ACCESS1_ACCESS=8192, ACCESS1_COUNT=2030 + 10 + 12,
-        ACCESS2_ACCESS=4096, ACCESS2_COUNT=11 + 13,
-    )  # fmt: skip
+        shared,
+        OPENS=4,
+        WRITES=46,
+        READS=2030,
+        BYTES_WRITTEN=sum((10 + r) * sizes[r % 2] for r in range(4)),
+        BYTES_READ=2030 * 8192,
+        MODE=0o644,
+        ACCESS1_ACCESS=8192,
+        ACCESS1_COUNT=2030 + 10 + 12,
+        ACCESS2_ACCESS=4096,
+        ACCESS2_COUNT=11 + 13,
+    )
     slow, fast = int(shared["SLOWEST_RANK"]), int(shared["FASTEST_RANK"])
     assert slow != fast and shared["F_FASTEST_RANK_TIME"] < shared["F_SLOWEST_RANK_TIME"]
     assert (shared["SLOWEST_RANK_BYTES"], shared["FASTEST_RANK_BYTES"]) == (moved[slow], moved[fast])
@@ -197,9 +290,18 @@ def test_ranks_and_their_shared_file(root: Path) -> None:
     for rank in range(4):
         check(found["POSIX", f"own.{rank}", rank], WRITES=1, BYTES_WRITTEN=100 * (rank + 1))
     check(
-        found["MPI-IO", "mpiio", -1], COLL_OPENS=4, COLL_WRITES=4, INDEP_READS=4, BYTES_WRITTEN=4 * 8192,
-        BYTES_READ=400, RW_SWITCHES=4, ACCESS1_ACCESS=8192, ACCESS1_COUNT=4, ACCESS2_ACCESS=100, MODE=9,
-    )  # fmt: skip
+        found["MPI-IO", "mpiio", -1],
+        COLL_OPENS=4,
+        COLL_WRITES=4,
+        INDEP_READS=4,
+        BYTES_WRITTEN=4 * 8192,
+        BYTES_READ=400,
+        RW_SWITCHES=4,
+        ACCESS1_ACCESS=8192,
+        ACCESS1_COUNT=4,
+        ACCESS2_ACCESS=100,
+        MODE=9,
+    )
     traces = trace.read([root / "t.darshan"])
     assert traces.job["nprocs"].tolist() == [4] and traces.job["complete"].tolist() == [True]
     segments = traces.segments[traces.segments["file"].str.endswith("pfs/shared")]

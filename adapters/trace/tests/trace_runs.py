@@ -41,10 +41,17 @@ Records = dict[tuple[str, str, int], dict[str, float]]
 
 
 def traced(
-    root: Path, *command: str | Path, mode: str = "persistent-async", out: str = "t.darshan", **more: str
+    root: Path,
+    *command: str | Path,
+    mode: str = "persistent-async",
+    out: str = "t.darshan",
+    stats: str = "",
+    **more: str,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command under `tierctl run --trace`."""
-    run = [TIERCTL, "run", "-c", root / "c.yaml", "--mode", mode, "--trace", root / out, "--", *command]
+    kept = ("--stats", str(root / stats)) if stats else ()
+    made = ["--trace", str(root / out), *kept]
+    run = [TIERCTL, "run", "-c", root / "c.yaml", "--mode", mode, *made, "--", *command]
     environment = {k: v for k, v in os.environ.items() if k != "DARSHAN_LIB"} | MPI | more
     return subprocess.run(run, capture_output=True, text=True, timeout=SECONDS, env=environment)
 

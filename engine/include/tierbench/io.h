@@ -65,6 +65,9 @@ struct tb_io_ops {
     ssize_t (*pread)(struct tb_io *io, int fd, void *buf, size_t n, off_t offset);
     ssize_t (*pwrite)(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset);
 
+    /* These bytes are read soon: the device may begin.  Only a hint, so nothing depends on what it returns. */
+    int (*will_read)(struct tb_io *io, int fd, off_t offset, size_t n);
+
     /* `data_only` is fdatasync. */
     int (*fsync)(struct tb_io *io, int fd, bool data_only);
     int (*ftruncate)(struct tb_io *io, int fd, off_t length);

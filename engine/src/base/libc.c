@@ -34,7 +34,7 @@ static int libc_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     REPEAT(open(path, flags & ~TB_IO_OWN, mode));
 }
 
-/* -EIO and the like are told: on a network file system they are of earlier writes. */
+/* Errors of a close are returned: on a network file system they come from earlier writes. */
 static int libc_close(struct tb_io *io, int fd)
 {
     (void)io;
@@ -72,7 +72,14 @@ static ssize_t libc_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, 
     REPEAT(pwrite(fd, buf, n, offset));
 }
 
-/* fdatasync writes the length, too, but not the times: enough for slabs and journal, which no one reads times of. */
+/* The number of the error is what it returns. */
+static int libc_will_read(struct tb_io *io, int fd, off_t offset, size_t n)
+{
+    (void)io;
+    return -posix_fadvise(fd, offset, (off_t)n, POSIX_FADV_WILLNEED);
+}
+
+/* fdatasync writes the length, too, but not the times. That is enough for slabs and journal: their times are not used. */
 static int libc_fsync(struct tb_io *io, int fd, bool data_only)
 {
     (void)io;
@@ -275,6 +282,7 @@ static const struct tb_io_ops libc_ops = {
     .lseek = libc_lseek,
     .pread = libc_pread,
     .pwrite = libc_pwrite,
+    .will_read = libc_will_read,
     .fsync = libc_fsync,
     .ftruncate = libc_ftruncate,
     .truncate = libc_truncate,

@@ -17,11 +17,11 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "text/text.h"
+#include "text/lines.h"
 
 /* Names are kept while their file is read, then only numbers: a range is 24 bytes, and there may be a million. */
 struct unit {
-    const char *name; /* in the text */
+    const char *name; /* in the text, which is freed when all of it is read */
     uint32_t number;
 };
 
@@ -131,16 +131,11 @@ static int unit_number(struct reader *r, const char *name, uint32_t *out)
     return 0;
 }
 
-/*
- * Only digits, below 2^63, and a blank after them. strtoull alone would also take a sign and
- * blanks in front; offsets are off_t, so the upper half of its range is no offset.
- */
-static bool take_bytes(char **text, uint64_t *out)
+/* A number of bytes, and a blank after it. */
+static bool take_bytes(const char **text, uint64_t *out)
 {
-    char *end;
-    errno = 0;
-    *out = strtoull(*text, &end, 10);
-    if ((*text)[0] < '0' || (*text)[0] > '9' || errno || *out > INT64_MAX || (*end != ' ' && *end != '\t'))
+    const char *end;
+    if (!tb_digits_read(*text, out, &end) || (*end != ' ' && *end != '\t'))
         return false;
     *text = end + strspn(end, " \t");
     return true;
@@ -150,7 +145,7 @@ static bool take_bytes(char **text, uint64_t *out)
 static int add_range(struct reader *r, char *line)
 {
     uint64_t offset, length;
-    char *rest = line;
+    const char *rest = line;
     if (!r->config->placement.n_unit_files)
         return refuse(r, line, "allowed: file PATTERN first");
     if (!take_bytes(&rest, &offset) || !take_bytes(&rest, &length) || !length || length > INT64_MAX - offset || !*rest)
@@ -167,18 +162,10 @@ static int add_range(struct reader *r, char *line)
     return unit_number(r, rest, &range->unit);
 }
 
-/*
- * Comments and empty lines count as lines, so that messages have the number that an editor
- * shows. Carriage returns at the end are taken off: the file may come from another system.
- */
-static int read_line(struct reader *r, char *line)
+static int read_line(void *arg, uint32_t number, char *line)
 {
-    size_t n = strlen(line);
-    while (n && strchr(" \t\r", line[n - 1]))
-        line[--n] = 0;
-    line += strspn(line, " \t");
-    if (!*line || *line == '#')
-        return 0;
+    struct reader *r = arg;
+    r->line = number;
     if (strncmp(line, "file", 4) == 0 && (line[4] == ' ' || line[4] == '\t' || !line[4]))
         return begin_file(r, line + 4 + strspn(line + 4, " \t"));
     return add_range(r, line);
@@ -187,26 +174,18 @@ static int read_line(struct reader *r, char *line)
 /* On failure nothing is left allocated, and the counts are 0. */
 int tb_units_read(struct tb_config *c, struct tb_unit_range **out, struct tb_error *err)
 {
-    char directory[TB_PATH_MAX], *text, *line;
     struct reader r = {.config = c, .err = err};
     struct tb_config_placement *p = &c->placement;
     *out = NULL;
     p->n_unit_files = p->n_unit_ranges = 0;
     if (!p->units[0])
         return 0;
-    int rc = tb_text_read(p->units, directory, &text, err);
-    if (rc)
-        return rc;
-    char *rest = text;
-    while (!rc && (line = strsep(&rest, "\n"))) {
-        r.line++;
-        rc = read_line(&r, line);
-    }
+    int rc = tb_lines_read(p->units, read_line, &r, err);
+    r.line++; /* what is found at the end is told of the line after the last entry */
     if (!rc)
         rc = end_file(&r);
     if (rc == -ENOMEM)
         snprintf(err->text, sizeof(err->text), "%.400s: no memory for its ranges", p->units);
-    free(text);
     forget_units(&r);
     if (rc) {
         free(r.range);

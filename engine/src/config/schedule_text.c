@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text/lines.h"
 #include "text/text.h"
 
 static int refuse(const struct tb_config *c, uint32_t line, const char *value, const char *why, struct tb_error *err)
@@ -19,20 +20,17 @@ static int refuse(const struct tb_config *c, uint32_t line, const char *value, c
     return -EINVAL;
 }
 
-/* Digits alone, under 2^63; false where it is anything else. */
 static bool parse_bytes(const char *text, uint64_t *out)
 {
-    char *end;
-    errno = 0;
-    *out = strtoull(text, &end, 10);
-    return text[0] >= '0' && text[0] <= '9' && !*end && !errno && *out <= INT64_MAX;
+    const char *rest;
+    return tb_digits_read(text, out, &rest) && !*rest;
 }
 
 /* Takes the last word off a line, in place. NULL: there is one word or none, so no path is left of it. */
 static char *last_word(char *line)
 {
     size_t n = strlen(line);
-    while (n && strchr(" \t\r", line[n - 1]))
+    while (n && strchr(" \t", line[n - 1]))
         line[--n] = 0;
     while (n && !strchr(" \t", line[n - 1]))
         n--;
@@ -63,24 +61,30 @@ static int read_line(const struct tb_config *c, uint32_t number, char *line, str
         return refuse(c, number, offset, "is no offset; allowed: whole bytes", err);
     if (!parse_bytes(length, &out->length) || !out->length || out->length > INT64_MAX - out->offset)
         return refuse(c, number, length, "is no length; allowed: whole bytes, at least 1", err);
-    if (tb_path_absolute(c->pfs.path, line + strspn(line, " \t"), path, sizeof(path)) || !is_buffered(c, path))
+    if (tb_path_absolute(c->pfs.path, line, path, sizeof(path)) || !is_buffered(c, path))
         return refuse(c, number, line, "allowed: a path under a prefix in mode persistent-async or persistent-sync", err);
     out->path = strdup(path);
     return out->path ? 0 : -ENOMEM;
 }
 
+struct reading {
+    const struct tb_config *config;
+    struct tb_schedule *schedule;
+    struct tb_error *err;
+};
+
 /* A range counts only when its path is allocated, so tb_schedule_free frees what there is after any failure. */
-static int add_line(const struct tb_config *c, uint32_t number, char *line, struct tb_schedule *s, struct tb_error *err)
+static int add_line(void *arg, uint32_t number, char *line)
 {
-    if (!line[strspn(line, " \t\r")] || line[strspn(line, " \t")] == '#')
-        return 0;
+    const struct reading *r = arg;
+    struct tb_schedule *s = r->schedule;
     if ((s->n & (s->n - 1)) == 0) { /* full at each power of two */
         struct tb_range *more = realloc(s->range, (s->n ? 2 * s->n : 1) * sizeof(*more));
         if (!more)
             return -ENOMEM;
         s->range = more;
     }
-    int rc = read_line(c, number, line, &s->range[s->n], err);
+    int rc = read_line(r->config, number, line, &s->range[s->n], r->err);
     s->n += rc == 0;
     return rc;
 }
@@ -88,17 +92,11 @@ static int add_line(const struct tb_config *c, uint32_t number, char *line, stru
 /* Without the key there is an empty schedule, which is no error. */
 int tb_schedule_read(const struct tb_config *c, struct tb_schedule *out, struct tb_error *err)
 {
-    char directory[TB_PATH_MAX], *text, *line;
+    struct reading r = {c, out, err};
     *out = (struct tb_schedule){.fd = -1};
     if (!c->organizer.schedule[0])
         return 0;
-    int rc = tb_text_read(c->organizer.schedule, directory, &text, err);
-    if (rc)
-        return rc;
-    char *rest = text;
-    for (uint32_t number = 1; !rc && (line = strsep(&rest, "\n")); number++)
-        rc = add_line(c, number, line, out, err);
-    free(text);
+    int rc = tb_lines_read(c->organizer.schedule, add_line, &r, err);
     if (rc)
         tb_schedule_free(out);
     return rc;

@@ -24,7 +24,7 @@ with open("m", "w+b") as f:
         m.flush()
     f.seek(8)
     print(f.read(9))
-    f.write(b"behind the mapping")
+    f.write(b"beyond the mapping")
 show("m")
 
 with open("m", "rb") as src, open("n", "wb") as dst:

@@ -31,7 +31,8 @@ static void write_modes(void)
     fseek(f, 100, SEEK_SET);
     fputs("in the middle", f);
     fflush(f);
-    printf("%d %ld\n", fstat(fileno(f), &st), (long)st.st_size);
+    int rc = fstat(fileno(f), &st); /* before the size is an argument: the compiler chooses the order of those */
+    printf("%d %ld\n", rc, (long)st.st_size);
     printf("%d\n", fclose(f));
     f = fopen("a", "a+");
     fputs("appended", f);

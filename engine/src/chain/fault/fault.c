@@ -134,6 +134,7 @@ ON_NAME(int, removexattr, path, (struct tb_io * io, const char *path, const char
 ON_NAME(int, watch, path, (struct tb_io * io, const char *path, int fd, uint32_t mask), path, fd, mask)
 ON_NAME(int, opendir, path, (struct tb_io * io, const char *path, DIR **out), path, out)
 ON_FD(off_t, lseek, fd, (struct tb_io * io, int fd, off_t offset, int whence), fd, offset, whence)
+ON_FD(int, will_read, fd, (struct tb_io * io, int fd, off_t offset, size_t n), fd, offset, n)
 ON_FD(int, fsync, fd, (struct tb_io * io, int fd, bool data_only), fd, data_only)
 ON_FD(int, ftruncate, fd, (struct tb_io * io, int fd, off_t length), fd, length)
 ON_FD(int, fstat, fd, (struct tb_io * io, int fd, struct stat *st), fd, st)
@@ -193,7 +194,7 @@ static void fault_free(struct tb_io *io)
 #define OWN(type, op, parameters, ...) .op = fault_##op,
 static const struct tb_io_ops fault_ops = {.name = "fault", TB_IO_OPERATIONS(OWN).free = fault_free};
 
-/* A text that is no fault is refused: a test whose fault never hits would pass. */
+/* A text that is no fault is refused: with a fault that never happens a test would pass. */
 struct tb_io *tb_io_fault_new(const struct tb_io_place *place, const char *text, struct tb_io *next)
 {
     struct tb_fault what;

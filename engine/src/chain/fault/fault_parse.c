@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "chain/fault/fault.h"
+#include "text/lines.h"
 
 #define NAME(type, op, parameters, ...) #op,
 static const char *const op_names[] = {"any", TB_IO_OPERATIONS(NAME)};
@@ -26,15 +27,10 @@ static int parse_op(const char *text, struct tb_fault *out)
     return -EINVAL;
 }
 
-/* Digits alone: strtoull would take a sign, and make a huge number of it. */
 static int parse_number(const char *text, uint64_t *out)
 {
-    char *end;
-    if (*text < '0' || *text > '9')
-        return -EINVAL;
-    errno = 0;
-    *out = strtoull(text, &end, 10);
-    return *end == '\0' && errno == 0 ? 0 : -EINVAL;
+    const char *rest;
+    return tb_digits_read(text, out, &rest) && *rest == '\0' ? 0 : -EINVAL;
 }
 
 /* By name, as errno numbers differ between systems. 133 is the last of Linux. */

@@ -37,8 +37,8 @@ static bool followed(int fd)
 /* A slot without holders is free, whatever it says of its last description. */
 static bool claim(struct tb_unsynced *table, int slot)
 {
-    int nobody = 0;
-    return atomic_compare_exchange_strong(&table->slot[slot].holders, &nobody, 1);
+    int none = 0;
+    return atomic_compare_exchange_strong(&table->slot[slot].holders, &none, 1);
 }
 
 void tb_unsynced_close(struct tb_unsynced *table, int fd)

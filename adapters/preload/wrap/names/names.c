@@ -91,7 +91,7 @@ static bool find_pair(int from_dir, const char *from, int to_dir, const char *to
     if (a && !b)
         tb_path_flush(&out->from); /* where it goes, it is not served from buffers */
     if (a && strlen(out->to.path) >= TB_PATH_MAX)
-        tb_path_coherent(&out->from); /* the engine keeps no name that long: whoever has it open goes on without buffers */
+        tb_path_coherent(&out->from); /* the engine keeps no name of that length: processes that have the file open go on without buffers */
     return strlen(out->from.path) < TB_PATH_MAX && strlen(out->to.path) < TB_PATH_MAX;
 }
 
