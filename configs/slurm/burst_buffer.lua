@@ -12,10 +12,13 @@ local function quoted(text)
 end
 
 -- What tierctl printed, and whether it succeeded. The user cannot read slurmctld's copy of the script, so tierctl gets one.
--- `uid` nil: it is not known, and the command is slurmctld's own.
+-- Each user has a log, in a folder that no other one made. `uid` nil: it is not known, and the command is slurmctld's own.
 local function tierctl(words, job_script, uid, gid)
-    local own = "copy=$(mktemp) && cat > \"$copy\" && cd " .. quoted(PLACE) .. " && " .. quoted(TIERCTL) .. " stage --script \"$copy\" " ..
-        words .. " --place " .. quoted(PLACE) .. " --word " .. quoted(WORD) .. " 2>&1; status=$?; rm -f \"$copy\"; exit $status"
+    local log = "log=log-$(id -u) && { mkdir -m 700 $log 2> /dev/null || " ..
+        "[ \"$(stat -c %u $log)\" = \"$(id -u)\" ] || { echo \"$PWD/$log: another user made it\"; false; }; }"
+    local own = "copy=$(mktemp) && cat > \"$copy\" && cd " .. quoted(PLACE) .. " && " .. log .. " && " .. quoted(TIERCTL) ..
+        " stage --script \"$copy\" " .. words .. " --place " .. quoted(PLACE) .. " --log $log --word " .. quoted(WORD) ..
+        " 2>&1; status=$?; rm -f \"$copy\"; exit $status"
     local command = "sh -c " .. quoted(own)
     if uid and tonumber(uid) ~= 0 then
         command = "setpriv --reuid=" .. uid .. " --regid=" .. gid .. " --clear-groups " .. command

@@ -14,6 +14,8 @@
 #include "common/signals.h"
 #include "staging/job.h"
 #include "staging/movers.h"
+#include "staging/taken.h"
+#include "text/text.h"
 
 struct stage {
     const char *script, *word, *manifest, *phase, *place, *log, *id, *left, *config;
@@ -25,7 +27,9 @@ static int take(void *into, char key, const char *value)
     struct stage *s = into;
     switch (key) {
     case 'S': s->script = value; return 0;
-    case 'W': s->word = value; return 0;
+    case 'W':
+        s->word = value;
+        return *value && !strpbrk(value, " \t\r\n") ? 0 : ctl_fail("--word: '%s'; allowed: a word without blanks, as #BB_LUA", value);
     case 'M': s->manifest = value; return 0;
     case 'C': s->check = true; return 0;
     case 'P': s->phase = value; return 0;
@@ -90,7 +94,7 @@ static int stage_manifest(const struct stage *s)
     if (!rc)
         rc = limits(s, &settings);
     if (!rc)
-        rc = pairs_check(&pairs, true);
+        rc = pairs_check(&pairs, true, NULL);
     if (!rc && !s->check)
         rc = move(s, &pairs, &settings);
     pairs_free(&pairs);
@@ -98,13 +102,11 @@ static int stage_manifest(const struct stage *s)
 }
 
 /*
- * The script under its own interpreter; its exit status as a shell says it. Signals are held from before the fork until
- * there is a process to pass them to. A script that may not be executed is given to sh.
+ * The script under its own interpreter; its exit status as a shell says it. A script that may not be executed is given to sh.
  */
 static int run_script(const struct stage_job *j)
 {
     int status = 0;
-    ctl_signals_hold("none");
     pid_t pid = fork();
     if (pid < 0)
         return ctl_fail("cannot fork: %s", strerror(errno));
@@ -123,13 +125,20 @@ static int run_script(const struct stage_job *j)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* All of it, before anything is made or moved. */
+static int check_job(const struct stage *s, struct stage_job *j)
+{
+    int rc = stage_job_check(j);
+    return rc ? rc : pairs_check_taken(&j->out, log_folder(s));
+}
+
 /*
  * What could not be staged out stays where it is, with the job's folders. The script does not run where a file is missing
  * that it asked for. Its own exit status wins over a stage-out that failed: the message names the folders that stay.
  */
 static int run_job(const struct stage *s, struct stage_job *j)
 {
-    int rc = stage_job_check(j);
+    int rc = check_job(s, j);
     if (!rc)
         rc = stage_job_set_up(j, true);
     if (rc)
@@ -155,11 +164,11 @@ static int run_phase(const struct stage *s, struct stage_job *j)
 {
     int rc;
     if (s->check)
-        return stage_job_check(j);
+        return check_job(s, j);
     if (!s->phase)
         return run_job(s, j);
     if (strcmp(s->phase, "setup") == 0)
-        return (rc = stage_job_check(j)) ? rc : stage_job_set_up(j, false);
+        return (rc = check_job(s, j)) ? rc : stage_job_set_up(j, false);
     if (strcmp(s->phase, "in") == 0)
         return move_job(s, &j->in, &j->settings);
     if (strcmp(s->phase, "out") == 0)
@@ -190,17 +199,31 @@ static const char *place(const struct stage *s)
     return s->place ? s->place : persist && *persist ? persist : tmp && *tmp ? tmp : "/tmp";
 }
 
+/*
+ * Its full path. A login node need not have it: what only the place can say is then left out of a check, which says so.
+ */
+static int find_place(const struct stage *s, char full[PATH_MAX], bool *is_away)
+{
+    char here[PATH_MAX];
+    *is_away = !realpath(place(s), full);
+    if (!*is_away)
+        return 0;
+    if (!s->check || errno != ENOENT || !getcwd(here, sizeof(here)) || tb_path_absolute(here, place(s), full, PATH_MAX))
+        return ctl_fail("the place %s: %s; allowed: a folder that is there", place(s), strerror(errno));
+    fprintf(stderr, "tierctl: the place %s is not on this node: its room, and what is in it, was not looked at\n", full);
+    return 0;
+}
+
 static int stage_script(const struct stage *s)
 {
-    struct stage_job *job = calloc(1, sizeof(*job));
     char full[PATH_MAX];
+    bool is_away;
+    int rc = find_place(s, full, &is_away);
+    struct stage_job *job = rc ? NULL : calloc(1, sizeof(*job));
     if (!job)
-        return ctl_fail("%s", strerror(ENOMEM));
-    if (!realpath(place(s), full)) {
-        free(job);
-        return ctl_fail("the place %s: %s; allowed: a folder that is there", place(s), strerror(errno));
-    }
-    int rc = stage_job_read(job, s->script, s->word ? s->word : "#DW", full, job_id(s));
+        return rc ? rc : ctl_fail("%s", strerror(ENOMEM));
+    rc = stage_job_read(job, s->script, s->word ? s->word : "#DW", full, job_id(s));
+    job->is_away = is_away;
     if (!rc)
         rc = limits(s, &job->settings);
     if (!rc)
@@ -232,5 +255,6 @@ int tb_stage_command(const struct ctl_command *self, int argc, char **argv)
         return rc;
     if (!!s.script + !!s.manifest + s.watch != 1)
         return ctl_misused(self, "needs one of --script, --manifest and --watch");
+    ctl_signals_hold("none"); /* until there is a process to pass them to */
     return s.script ? stage_script(&s) : s.manifest ? stage_manifest(&s) : watch(&s);
 }

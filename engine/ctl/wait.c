@@ -72,6 +72,17 @@ static int settings_of_instance(struct wait *w)
                             : ctl_fail("wait: instance %s has no stage_out", w->instance);
 }
 
+/* Where no mover has ever written it, and none is started here, nothing could be said of any file. */
+static int check_log(const struct wait *w)
+{
+    char log[PATH_MAX + sizeof(TB_LOG_NAME)];
+    snprintf(log, sizeof(log), "%s/%s", w->stage.to, TB_LOG_NAME);
+    if (access(log, F_OK) == 0 || errno != ENOENT)
+        return 0;
+    return ctl_fail(
+        "wait: %s is not there: no mover has worked for this folder; allowed: the PFS_DIR of a stage-out, or PERSIST_DIR on its node", log);
+}
+
 /* PFS_DIR alone is enough on a node without the folder, as Summit's launch nodes are. */
 static int settings(struct wait *w)
 {
@@ -80,7 +91,8 @@ static int settings(struct wait *w)
         return settings_of_instance(w);
     if (to && *to && (!from || !*from || access(from, F_OK))) {
         tb_stage_defaults(&w->stage);
-        return (size_t)snprintf(w->stage.to, sizeof(w->stage.to), "%s", to) < sizeof(w->stage.to) ? 0 : ctl_fail("PFS_DIR: too long");
+        return (size_t)snprintf(w->stage.to, sizeof(w->stage.to), "%s", to) < sizeof(w->stage.to) ? check_log(w)
+                                                                                                  : ctl_fail("PFS_DIR: too long");
     }
     int rc = ctl_stage_settings(NULL, NULL, true, &w->stage);
     return rc || w->stage.from[0] ? rc : ctl_fail("wait: needs PERSIST_DIR and PFS_DIR in the environment, or -i NAME");
@@ -96,7 +108,7 @@ static int take_over(struct wait *w)
     return ctl_mover_start(&plan, &w->mover);
 }
 
-/* The question has host, process and time, so two who wait never take each other's answer for their own. */
+/* The question has host, process and time, so no process takes an answer to another process for its own. */
 static int ask(struct wait *w)
 {
     struct tb_lines lines = {0};
@@ -110,7 +122,7 @@ static int ask(struct wait *w)
     return rc ? ctl_fail("%s/%s: %s", w->stage.to, TB_LOG_NAME, strerror(-rc)) : 0;
 }
 
-/* A mover that is stopped, or whose node is, answers nothing: after a second it gets a name, once. */
+/* A mover that is stopped, or on a stopped node, does not answer: after a second a message names it, once. */
 static void name_silent(struct wait *w, const struct tb_known_mover *m)
 {
     const char *pid = m->id + strlen(m->host);
@@ -185,12 +197,28 @@ static bool await(struct wait *w)
     return true;
 }
 
+/*
+ * They are not waited for, as their programs may run on; but a user that thinks that all programs have ended learns that one has not. A mover
+ * that was started here ends, and tells of them as not moved.
+ */
+static void name_open(const struct wait *w)
+{
+    if (w->mover.pid)
+        return;
+    for (const struct tb_known_mover *m = w->ledger.movers; m; m = m->next)
+        if (m->lives && m->n_open && strcmp(m->answered, w->question) == 0)
+            fprintf(stderr, "tierctl: on %s %lu %s open for writing, and moved after the last close: %s%s\n", m->host, m->n_open,
+                    m->n_open == 1 ? "file is" : "files are", m->open, m->n_open == 1 ? "" : " ...");
+}
+
 /* One of its own ends with it, with or without time. */
 static void end_mover(struct wait *w, bool complete)
 {
     if (!w->mover.pid)
         return;
-    if (!complete || write(w->mover.control, "F", 1) != 1)
+    if (complete)
+        ctl_mover_tell_to_finish(&w->mover);
+    else
         kill(w->mover.pid, SIGTERM);
     while (waitpid(w->mover.pid, NULL, 0) < 0 && errno == EINTR)
         ;
@@ -212,6 +240,7 @@ static int run(struct wait *w)
         return rc;
     ctl_progress_begin(&w->progress, &w->ledger, NULL, NULL);
     bool complete = await(w);
+    name_open(w);
     end_mover(w, complete);
     rc = ctl_progress_end(&w->progress, complete);
     int written = rc && w->left ? tb_left_of_ledger(&w->ledger, w->left) : 0;

@@ -233,7 +233,7 @@ uint64_t tb_items_left(struct tb_items *s)
 void tb_items_share(struct tb_items *s, struct tb_bytes *b)
 {
     pthread_mutex_lock(&s->mutex);
-    bool shares = !s->shared && !s->helpers && b->n_pieces > 1;
+    bool shares = !s->shared && !s->helpers;
     if (shares) {
         s->shared = b;
         pthread_cond_broadcast(&s->changed);

@@ -19,7 +19,7 @@ struct tb_item {
     struct tb_content content; /* when it was enqueued last */
     bool is_moving, is_again;  /* closed anew since its move began */
     bool was_dequeued;
-    uint32_t tries;
+    uint32_t tries, changes;
     uint64_t not_before; /* tb_now_ns: a pause after a failure */
     TAILQ_ENTRY(tb_item) next;
 };
@@ -58,7 +58,7 @@ bool tb_items_is_again(struct tb_items *items, const struct tb_item *item);
 bool tb_items_settled(struct tb_items *items, struct tb_item *item);
 /* Once more after a pause of so many nanoseconds. */
 void tb_items_again(struct tb_items *items, struct tb_item *item, uint64_t pause_ns);
-/* Wake streams for items whose pause is over. */
+/* Wake streams for items that have paused long enough. */
 void tb_items_wake(struct tb_items *items);
 /* Streams get nothing more. */
 void tb_items_close(struct tb_items *items);

@@ -3,8 +3,9 @@
  * all are told. So the log gets one write for a batch, and the file system can put the files
  * of a batch on its device together.
  *
- * A stream is two threads: one copies a batch while the other waits for the device with the
- * batch before. They hand over one batch at a time, so a stream has at most two in hand.
+ * A stream is two threads: one copies a batch while the other puts the batch before on the device, with
+ * the help of threads that all streams share (waiters.h). They hand over one batch at a time, so a stream has at
+ * most two in hand.
  */
 #include "stage/streams.h"
 
@@ -18,6 +19,8 @@
 
 #define FIRST_PAUSE_NS 100000000ull /* a tenth of a second, doubled by each failure */
 #define CHANGED_PAUSE_NS 50000000ull
+#define MOST_DOUBLINGS 10
+#define MOST_CHANGES 6 /* in three seconds: a file that is written on and on is not copied for ever */
 
 struct batch {
     unsigned n;
@@ -64,7 +67,9 @@ static void tell_failed(const struct tb_carries *moves, struct tb_lines *lines, 
     char reason[200];
     if (m->end == TB_CARRY_CLASH)
         snprintf(reason, sizeof(reason), "name clash: what is there does not come from this file");
-    else if (m->rc == -EBADMSG)
+    else if (m->end == TB_CARRY_CHANGED)
+        snprintf(reason, sizeof(reason), "it changes again and again while it is moved");
+    else if (m->rc == TB_BYTES_DIFFER)
         snprintf(reason, sizeof(reason), "%s: what was read back is not what was written", m->step);
     else if (m->rc == -ENODEV)
         snprintf(reason, sizeof(reason), "%s: its file system is not there any more", m->step);
@@ -73,16 +78,23 @@ static void tell_failed(const struct tb_carries *moves, struct tb_lines *lines, 
     tb_lines_fact(lines, "failed", moves->host, m->source, m->destination, reason, NULL);
 }
 
+static uint64_t doubled(uint64_t pause, uint32_t times)
+{
+    return pause << (times < MOST_DOUBLINGS ? times : MOST_DOUBLINGS);
+}
+
 /*
- * Is it settled? Else it is moved again after `pause`. A changed or stopped move is no failure, and does not count as a
- * try.
+ * Is it settled? Else it is moved again after `pause`. Changes and failures are counted apart: a file that changed has as many tries
+ * left as before. A stopped move counts as none.
  */
 static bool is_settled(const struct tb_carries *moves, struct tb_item *i, const struct tb_carry *m, uint64_t *pause)
 {
-    *pause = CHANGED_PAUSE_NS;
-    if (m->end == TB_CARRY_CHANGED || m->end == TB_CARRY_STOPPED)
+    *pause = doubled(CHANGED_PAUSE_NS, i->changes);
+    if (m->end == TB_CARRY_STOPPED)
         return false;
-    *pause = FIRST_PAUSE_NS << (i->tries < 20 ? i->tries : 20);
+    if (m->end == TB_CARRY_CHANGED)
+        return i->changes++ >= MOST_CHANGES;
+    *pause = doubled(FIRST_PAUSE_NS, i->tries);
     return m->end != TB_CARRY_FAILED || i->tries++ >= moves->settings->retries;
 }
 
@@ -111,7 +123,7 @@ static void enqueue_again(struct tb_streams *s, struct tb_item *i)
     tb_ledger_append(s->moves->ledger, &lines);
     tb_lines_free(&lines);
     i->was_dequeued = false;
-    i->tries = 0;
+    i->tries = i->changes = 0;
     tb_items_again(s->items, i, 0);
 }
 
@@ -151,12 +163,48 @@ static void dequeue(struct tb_streams *s, struct batch *b)
     tb_lines_free(&lines);
 }
 
+struct tb_large {
+    LIST_ENTRY(tb_large) next;
+    const struct tb_carry *move;
+};
+
+/* It is in the list for as long as its bytes are copied, so `copied` is there. */
+static void copy_large(struct tb_streams *s, struct tb_carry *m)
+{
+    struct tb_large one = {.move = m};
+    pthread_mutex_lock(&s->large_mutex);
+    LIST_INSERT_HEAD(&s->large, &one, next);
+    pthread_mutex_unlock(&s->large_mutex);
+    tb_items_share(s->items, &m->bytes);
+    pthread_mutex_lock(&s->large_mutex);
+    LIST_REMOVE(&one, next);
+    pthread_mutex_unlock(&s->large_mutex);
+}
+
+void tb_streams_tell_large(struct tb_streams *s)
+{
+    struct tb_lines lines = {0};
+    struct tb_large *one;
+    char copied[24];
+    pthread_mutex_lock(&s->large_mutex);
+    LIST_FOREACH(one, &s->large, next)
+    {
+        snprintf(copied, sizeof(copied), "%" PRIu64, (uint64_t)one->move->bytes.copied);
+        tb_lines_fact(&lines, "moving", s->moves->host, one->move->source, one->move->destination, copied, NULL);
+    }
+    pthread_mutex_unlock(&s->large_mutex);
+    tb_ledger_append(s->moves->ledger, &lines);
+    tb_lines_free(&lines);
+}
+
 /* Its attributes too. A file with several links holds their mutex: so it gets its name before the next one is opened. */
 static void write_one(struct tb_streams *s, struct tb_folders *folders, struct tb_carry *m)
 {
     tb_carry_open(s->moves, folders, m);
-    if (tb_carry_has_bytes(m))
-        tb_items_share(s->items, &m->bytes);
+    if (tb_carry_has_bytes(m) && m->bytes.n_pieces > 1)
+        copy_large(s, m);
+    else if (tb_carry_has_bytes(m))
+        tb_bytes_work(&m->bytes);
     tb_carry_dress(s->moves, m);
     if (m->has_links) {
         tb_carry_sync(m);
@@ -169,20 +217,36 @@ static void copy(struct tb_streams *s, struct batch *b)
     b->folders = (struct tb_folders){0};
     dequeue(s, b);
     for (unsigned k = 0; k < b->n; k++) {
-        b->move[k] = (struct tb_carry){.source = b->item[k]->source, .destination = b->item[k]->destination};
+        const struct tb_item *i = b->item[k];
+        b->move[k] = (struct tb_carry){.source = i->source, .destination = i->destination, .is_retry = i->tries > 0};
         write_one(s, &b->folders, &b->move[k]);
     }
 }
 
+static void begin_to_sync_one(void *batch, unsigned k)
+{
+    const struct tb_carry *m = &((struct batch *)batch)->move[k];
+    if (!m->has_links)
+        tb_carry_begin_to_sync(m);
+}
+
+static void sync_one(void *batch, unsigned k)
+{
+    struct tb_carry *m = &((struct batch *)batch)->move[k];
+    if (!m->has_links)
+        tb_carry_sync(m);
+}
+
 /*
  * After the bytes of all files, in this order: fsync of all, names of all, fsync of the folders, and only then the log. So what the
- * log calls done is on the disk, and a batch costs one fsync of a folder.
+ * log calls done is on the disk, and a batch costs one fsync of a folder. That the storage writes all of them before the first is waited
+ * for lets it write them together.
  */
 static void publish(struct tb_streams *s, struct batch *b)
 {
-    for (unsigned k = 0; k < b->n; k++)
-        if (!b->move[k].has_links)
-            tb_carry_sync(&b->move[k]);
+    if (b->n > 1)
+        tb_waiters_do(&s->waiters, b->n, begin_to_sync_one, b);
+    tb_waiters_do(&s->waiters, b->n, sync_one, b);
     for (unsigned k = 0; k < b->n; k++)
         if (!b->move[k].has_links)
             tb_carry_publish(s->moves, &b->move[k]);
@@ -280,7 +344,9 @@ static int begin_stream(struct tb_streams *all, struct tb_stream **out)
  */
 int tb_streams_begin(struct tb_streams *s, struct tb_carries *moves, struct tb_items *items)
 {
-    *s = (struct tb_streams){.moves = moves, .items = items};
+    *s = (struct tb_streams){.moves = moves, .items = items, .large_mutex = PTHREAD_MUTEX_INITIALIZER};
+    LIST_INIT(&s->large);
+    tb_waiters_begin(&s->waiters);
     for (unsigned i = 0; i < moves->settings->streams && i < TB_MOST_STREAMS; i++) {
         int rc = begin_stream(s, &s->stream[i]);
         if (rc) {
@@ -297,5 +363,6 @@ void tb_streams_end(struct tb_streams *s)
     tb_items_close(s->items);
     for (unsigned i = 0; i < s->n; i++)
         end_stream(s->stream[i]);
+    tb_waiters_end(&s->waiters);
     s->n = 0;
 }

@@ -6,7 +6,6 @@
 #include "stage/watch.h"
 
 #include <errno.h>
-#include <fts.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,51 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stage/walk.h"
+
 #define EVENTS (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_ATTRIB | IN_ONLYDIR | IN_EXCL_UNLINK)
 
-bool tb_is_movers_own(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return strncmp(slash ? slash + 1 : path, ".tierbench-", 11) == 0;
-}
-
-/*
- * A mover's own files are passed over, whoever's they are: with two movers in one tree each would carry the other's
- * half-written files.
- */
-static void walk_entry(const FTSENT *e, tb_watch_take *file, tb_watch_take *folder, void *arg)
-{
-    if (folder && e->fts_info == FTS_D)
-        folder(arg, e->fts_path, NULL);
-    if (file && (e->fts_info == FTS_F || e->fts_info == FTS_SL || e->fts_info == FTS_SLNONE) && !tb_is_movers_own(e->fts_path))
-        file(arg, e->fts_path, e->fts_statp);
-}
-
-/*
- * A folder that vanishes during the walk is no error: programs remove folders at any time. Another file system below is
- * left out.
- */
-static int walk(const char *path, tb_watch_take *file, tb_watch_take *folder, void *arg)
-{
-    char *const paths[] = {(char *)path, NULL};
-    int rc = 0;
-    FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV | (file ? 0 : FTS_NOSTAT), NULL);
-    if (!fts)
-        return -errno;
-    for (FTSENT *e; (e = fts_read(fts));) {
-        if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || (e->fts_info == FTS_NS && e->fts_level == 0))
-            rc = rc || e->fts_errno == ENOENT ? rc : -e->fts_errno;
-        else
-            walk_entry(e, file, folder, arg);
-    }
-    fts_close(fts);
-    return rc;
-}
-
-int tb_walk(const char *folder, tb_watch_take *file, void *arg)
-{
-    return walk(folder, file, NULL, arg);
-}
+typedef void take_file(void *arg, const char *path, const struct stat *st);
 
 /*
  * Numbers of watches grow by one for each folder, so a table by number is short. Without room for one the watch is blind
@@ -97,7 +56,7 @@ int tb_watch_begin(struct tb_watch *w, const char *folder)
         w->is_blind = w->lost = true;
         return 0;
     }
-    int rc = walk(folder, NULL, add, w);
+    int rc = tb_walk(&(struct tb_walk){.folder = add, .arg = w}, folder);
     w->lost = w->is_blind;
     return rc;
 }
@@ -127,7 +86,7 @@ static void begin_anew(struct tb_watch *w)
  * False: the watches are being made anew, and what is left of this read is of the old ones. A new folder is watched first
  * and walked after that: a file that is made between the two is told twice, and the table of items takes it once.
  */
-static bool take(struct tb_watch *w, const struct inotify_event *e, tb_watch_take *file, void *arg)
+static bool take(struct tb_watch *w, const struct inotify_event *e, take_file *file, void *arg)
 {
     char path[PATH_MAX];
     struct stat st;
@@ -141,8 +100,8 @@ static bool take(struct tb_watch *w, const struct inotify_event *e, tb_watch_tak
         return true;
     if (e->mask & IN_ISDIR) {
         if (e->mask & (IN_CREATE | IN_MOVED_TO)) {
-            walk(path, NULL, add, w);
-            walk(path, file, NULL, arg);
+            tb_walk(&(struct tb_walk){.folder = add, .arg = w}, path);
+            tb_walk(&(struct tb_walk){.file = file, .arg = arg}, path);
         }
     } else if (lstat(path, &st) == 0 && (S_ISLNK(st.st_mode) || e->mask & (IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB))) {
         file(arg, path, &st);
@@ -151,7 +110,7 @@ static bool take(struct tb_watch *w, const struct inotify_event *e, tb_watch_tak
 }
 
 /* Without waiting: the descriptor does not block, and the caller polls it. */
-void tb_watch_read(struct tb_watch *w, tb_watch_take *file, void *arg)
+void tb_watch_read(struct tb_watch *w, take_file *file, void *arg)
 {
     char events[64 << 10] __attribute__((aligned(8)));
     bool goes_on = true;

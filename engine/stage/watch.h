@@ -22,17 +22,10 @@ struct tb_watch {
     bool lost, is_blind; /* is_blind: it will always be lost */
 };
 
-typedef void tb_watch_take(void *arg, const char *path, const struct stat *st);
-
 /* 0 or -errno. Files that are there already are not told. */
 int tb_watch_begin(struct tb_watch *watch, const char *folder);
 void tb_watch_end(struct tb_watch *watch);
-/* Tell what has happened, without waiting. A new folder's files are told as well. */
-void tb_watch_read(struct tb_watch *watch, tb_watch_take *file, void *arg);
-
-/* Each file and symbolic link below the folder; 0 or -errno. Stays on its file system. */
-int tb_walk(const char *folder, tb_watch_take *file, void *arg);
-/* Names that movers give to files which are not whole yet, and their own files. */
-bool tb_is_movers_own(const char *path);
+/* Tell `file` of what has happened, without waiting. A new folder's files are told as well. */
+void tb_watch_read(struct tb_watch *watch, void (*file)(void *arg, const char *path, const struct stat *st), void *arg);
 
 #endif

@@ -16,6 +16,7 @@ static const int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUS
 static struct sigaction callers_pipe, callers_ttou;
 static sigset_t callers_mask;
 static volatile pid_t program;
+static volatile bool passes_keys;
 static char answer[300];
 
 /* The terminal has told the program of its keys already: it signals the whole group in the foreground. */
@@ -31,7 +32,7 @@ static bool is_key(int sig, const siginfo_t *info)
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
     (void)context;
-    if (program > 0 && !is_key(sig, info))
+    if (program > 0 && (passes_keys || !is_key(sig, info)))
         kill(program, sig);
     if (program <= 0 && write(STDERR_FILENO, answer, strlen(answer)) < 0)
         return; /* the terminal may be gone */
@@ -89,10 +90,21 @@ void ctl_signals_give_back(void)
 }
 
 /* The number first: signals that waited arrive as soon as the mask is the caller's again. */
-void ctl_signals_pass_to(pid_t pid)
+static void pass_to(pid_t pid, bool keys)
 {
+    passes_keys = keys;
     program = pid;
     sigprocmask(SIG_SETMASK, &callers_mask, NULL);
+}
+
+void ctl_signals_pass_to(pid_t pid)
+{
+    pass_to(pid, false);
+}
+
+void ctl_signals_pass_all_to(pid_t pid)
+{
+    pass_to(pid, true);
 }
 
 /* From here on a signal is answered: the number may be another process's soon. */

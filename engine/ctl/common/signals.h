@@ -1,7 +1,7 @@
 /*
  * Signals of `tierctl run`: none ends it before the bytes are on the PFS.
  *
- * Problem: the terminal goes, the batch system warns, somebody presses ^C twice; by
+ * Problem: the terminal goes, the batch system warns, the user presses ^C twice; by
  * default each ends tierctl, and what the program wrote stays in an instance that
  * no command is left to drain.
  *
@@ -22,6 +22,8 @@ void ctl_signals_hold(const char *instance);
 void ctl_signals_give_back(void);
 /* There is a program: signals are passed on to it. */
 void ctl_signals_pass_to(pid_t program);
+/* The same for a process that the terminal tells nothing, as it is not in its foreground: keys too. */
+void ctl_signals_pass_all_to(pid_t process);
 /* It has ended: signals are answered. */
 void ctl_signals_program_ended(void);
 

@@ -112,19 +112,40 @@ static int expand(const struct stage_job *j, const struct directive *d, const ch
     return n < PATH_MAX - 1 ? 0 : directive_refuse(&j->directives, d, "a path is longer than %d bytes", PATH_MAX - 2);
 }
 
+/* A name that is cut at the longest path, or at a zero byte, is that of another file. `n`: bytes of the line, without its end. */
+static int check_list_line(const char *list, unsigned number, const char *line, size_t n)
+{
+    if (n >= PATH_MAX)
+        return ctl_fail("%s:%u: a name of %zu bytes; allowed: a file's name in each line, at most %d bytes", list, number, n, PATH_MAX - 1);
+    return strlen(line) == n ? 0 : ctl_fail("%s:%u: a zero byte in a name; allowed: a file's name in each line", list, number);
+}
+
+/* One that begins with a variable is below it: so a list names files that the job makes. Any other $ is a part of the name. */
+static int add_listed(struct stage_job *j, const struct directive *d, struct pairs *to, const char *line, const char *folder)
+{
+    char path[PATH_MAX];
+    int rc = *line == '$' ? expand(j, d, line, path) : 0;
+    return rc ? rc : pairs_add(to, *line == '$' ? path : line, folder, d->line);
+}
+
 /* type=list: a line a file; each goes into the folder `destination`. */
 static int add_list(struct stage_job *j, const struct directive *d, struct pairs *to, const char *list, const char *destination)
 {
-    char line[PATH_MAX], folder[PATH_MAX + 1];
+    char folder[PATH_MAX + 1], *line = NULL;
     const char *why;
+    size_t room = 0;
+    ssize_t n;
     FILE *in = ctl_input_open(list, &why);
     int rc = in ? 0 : directive_refuse(&j->directives, d, "source=%s: %s", list, why);
     snprintf(folder, sizeof(folder), "%s/", destination);
-    while (!rc && fgets(line, sizeof(line), in)) {
-        line[strcspn(line, "\r\n")] = '\0';
-        if (*line)
-            rc = pairs_add(to, line, folder, d->line);
+    for (unsigned number = 1; !rc && (n = getline(&line, &room, in)) > 0; number++) {
+        while (n && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+            line[--n] = '\0';
+        rc = check_list_line(list, number, line, (size_t)n);
+        if (!rc && n)
+            rc = add_listed(j, d, to, line, folder);
     }
+    free(line);
     if (in && (why = ctl_input_close(in)) && !rc)
         rc = directive_refuse(&j->directives, d, "source=%s: %s", list, why);
     return rc;
@@ -240,16 +261,17 @@ static int check_storage(const struct stage_job *j, const struct directive *d)
     return 0;
 }
 
-/* Nothing is made here, so a batch system can ask while the job is still in its queue. */
+/* Nothing is made here, so a batch system can ask while the job is still in its queue, and a user on a login node. */
 int stage_job_check(struct stage_job *j)
 {
+    const char *absent = j->is_away ? j->place : NULL;
     int rc = pairs_follow(&j->in);
-    for (size_t i = 0; i < j->directives.n && !rc; i++)
+    for (size_t i = 0; i < j->directives.n && !rc && !absent; i++)
         if (j->directives.one[i]->verb <= DIRECTIVE_DESTROY)
             rc = check_storage(j, j->directives.one[i]);
     if (!rc)
-        rc = pairs_check(&j->in, true);
-    return rc ? rc : pairs_check(&j->out, false);
+        rc = pairs_check(&j->in, true, absent);
+    return rc ? rc : pairs_check(&j->out, false, absent);
 }
 
 /*
@@ -272,6 +294,13 @@ static int make_folder(const char *path)
     return ctl_fail("stage: %s: %s", path, strerror(errno));
 }
 
+/* The name of a job can be guessed, and a place may be for all users: what another one made would give that one the job's files. */
+static bool is_this_users(const char *folder)
+{
+    struct stat st;
+    return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
 /*
  * A folder that is removed later has a mark, so that nothing else is ever removed by a name that was used before. Where a kill
  * came between the folder and its mark, the folder is empty and can be taken. `is_new`: the mark of another job is refused too.
@@ -283,6 +312,8 @@ static int make_own_folder(const char *path, bool is_new)
     if (rc)
         return rc;
     snprintf(mark, sizeof(mark), "%s/%s", path, MARK);
+    if (!is_this_users(path))
+        return ctl_fail("stage: %s is another user's; allowed: another name or --place", path);
     if (access(mark, F_OK) == 0)
         return is_new ? ctl_fail("stage: %s is another job's; allowed: a name that was not used before", path) : 0;
     if (!is_empty(path))

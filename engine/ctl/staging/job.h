@@ -20,6 +20,7 @@
 struct stage_job {
     struct directives directives;
     const char *place, *id;
+    bool is_away; /* the place is not on this node: what is in it cannot be checked */
     struct {
         char name[80], value[PATH_MAX];
     } variable[JOB_VARIABLES];

@@ -1,7 +1,8 @@
 /*
  * A mover is a child without an exec, in a process group of its own: keys of the terminal
- * reach tierctl, which decides. It holds the read end of a pipe and so sees that tierctl is
- * gone, however that ended.
+ * reach tierctl, which decides. It holds one end of a pair of sockets and so sees that tierctl is
+ * gone, however that ended. A pair of sockets and no pipe: a word to a mover that was killed must not end tierctl by a
+ * signal.
  */
 #include "staging/movers.h"
 
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -85,7 +87,20 @@ static int from_environment(struct tb_config_stage *out)
     return 0;
 }
 
-/* `in`: its stage_in, else its stage_out. */
+/*
+ * What a program writes below a prefix of mode scratch goes to other folders, which are removed at the end; and what is moved there is
+ * not seen by it.
+ */
+static int check_seen(const struct tb_config *c, const char *what, const char *folder)
+{
+    int i = tb_path_longest(folder, c->prefixes, c->n_prefixes, sizeof(c->prefixes[0]));
+    if (i < 0 || c->prefixes[i].mode != TB_MODE_SCRATCH)
+        return 0;
+    return ctl_fail("%s: %s: lies in %s, whose mode is scratch: no file of the program comes to be there; allowed: a folder outside it",
+                    what, folder, c->prefixes[i].prefix);
+}
+
+/* `in`: its stage_in, else its stage_out; where it has none, what `out` has is held against its modes. */
 static int from_config(const char *config, const char *fragment, bool in, struct tb_config_stage *out)
 {
     struct tb_config *c = calloc(1, sizeof(*c));
@@ -96,6 +111,8 @@ static int from_config(const char *config, const char *fragment, bool in, struct
         rc = ctl_fail("%s", err.text[0] ? err.text : strerror(-rc));
     else if (found->from[0])
         *out = *found;
+    if (!rc && out->from[0])
+        rc = in ? check_seen(c, "stage_in.to", out->to) : check_seen(c, found->from[0] ? "stage_out.from" : "PERSIST_DIR", out->from);
     free(c);
     return rc;
 }
@@ -114,7 +131,7 @@ int ctl_stage_in_settings(const char *config, const char *fragment, bool is_node
     return rc;
 }
 
-/* A configuration's stage_out wins over the environment: a user who named the file asked for it. */
+/* A configuration's stage_out wins over the environment: the user named the file, and so asked for it. */
 int ctl_stage_settings(const char *config, const char *fragment, bool is_node, struct tb_config_stage *out)
 {
     tb_stage_defaults(out);
@@ -122,6 +139,8 @@ int ctl_stage_settings(const char *config, const char *fragment, bool is_node, s
     bool by_config = out->from[0];
     if (!rc && !by_config)
         rc = from_environment(out);
+    if (!rc && !by_config && config && out->from[0])
+        rc = from_config(config, fragment, false, out); /* its modes hold for these folders, too */
     if (!rc && out->from[0] && is_node)
         rc = check_folder(by_config ? "stage_out.from" : "PERSIST_DIR", out->from, R_OK | X_OK);
     if (!rc && out->from[0])
@@ -161,8 +180,8 @@ int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover)
 {
     int control[2], ready[2];
     char word;
-    if (pipe2(control, O_CLOEXEC) || pipe2(ready, O_CLOEXEC))
-        return ctl_fail("cannot make a pipe: %s", strerror(errno));
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) || pipe2(ready, O_CLOEXEC))
+        return ctl_fail("cannot make a pipe to the mover: %s", strerror(errno));
     pid_t pid = fork();
     if (pid < 0)
         return ctl_fail("cannot fork: %s", strerror(errno));
@@ -239,7 +258,13 @@ static int await(const struct ctl_mover *mover, struct ctl_stage_progress *progr
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_DRAIN_FAILED;
 }
 
-/* Signals that come now are the mover's: the user who presses a key once ends the moving, and the log says what is left. */
+void ctl_mover_tell_to_finish(const struct ctl_mover *mover)
+{
+    if (send(mover->control, "F", 1, MSG_NOSIGNAL) != 1)
+        kill(mover->pid, SIGTERM);
+}
+
+/* Signals that come now are for the mover: one Ctrl-C ends the moving, and the log says what is left. */
 int ctl_mover_finish(struct ctl_mover *mover)
 {
     struct ctl_stage_progress progress;
@@ -247,9 +272,8 @@ int ctl_mover_finish(struct ctl_mover *mover)
     tb_stage_host(host);
     tb_ledger_refresh(&mover->ledger);
     ctl_progress_begin(&progress, &mover->ledger, host, mover->from);
-    ctl_signals_pass_to(mover->pid);
-    if (write(mover->control, "F", 1) != 1)
-        kill(mover->pid, SIGTERM);
+    ctl_signals_pass_all_to(mover->pid);
+    ctl_mover_tell_to_finish(mover);
     int status = await(mover, &progress);
     ctl_signals_program_ended();
     int rc = ctl_progress_end(&progress, status == 0);

@@ -47,6 +47,9 @@ int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover);
 /* Be the mover: its exit status, with a refusal said. */
 int ctl_mover_be(struct tb_mover_plan *plan);
 
+/* When all that was closed is moved it ends. One that has ended already hears nothing. */
+void ctl_mover_tell_to_finish(const struct ctl_mover *mover);
+
 /*
  * All that was closed is moved, with progress on standard output; signals stop it. 0, or
  * EXIT_DRAIN_FAILED with what is left named.

@@ -225,7 +225,7 @@ static bool lies_in_source(const struct tb_pair *one)
 }
 
 /* A destination inside its source would be walked as a part of it, and copied into itself. */
-static int check_one(const struct pairs *p, size_t i, int sources_exist, struct rooms *rooms)
+static int check_one(const struct pairs *p, size_t i, int sources_exist, const char *absent, struct rooms *rooms)
 {
     const struct tb_pair *one = &p->one[i];
     if (tb_path_is_under(one->destination, one->source) || lies_in_source(one))
@@ -233,6 +233,8 @@ static int check_one(const struct pairs *p, size_t i, int sources_exist, struct 
                         one->source);
     if (sources_exist && access(one->source, R_OK))
         return ctl_fail("%s:%u: source %s: %s", p->file, p->line[i], one->source, strerror(errno));
+    if (absent && tb_path_is_under(one->destination, absent))
+        return 0;
     int rc = check_kinds(p, i);
     return rc ? rc : check_room(p, i, rooms);
 }
@@ -269,18 +271,18 @@ static int check_clashes(const struct pairs *p)
         qsort(sorted, p->n, sizeof(*sorted), by_destination);
     for (size_t i = 1; i < p->n && !rc; i++)
         if (strcmp(sorted[i]->destination, sorted[i - 1]->destination) == 0)
-            rc = ctl_fail("%s:%u: destination %s: line %u has it too", p->file, p->line[sorted[i] - p->one], sorted[i]->destination,
-                          p->line[sorted[i - 1] - p->one]);
+            rc = ctl_fail("%s:%u: destination %s: line %u has it too, for %s", p->file, p->line[sorted[i] - p->one], sorted[i]->destination,
+                          p->line[sorted[i - 1] - p->one], sorted[i - 1]->source);
     free(sorted);
     return rc;
 }
 
 /* All of it before the first byte moves: either every pair can begin, or nothing has changed. */
-int pairs_check(const struct pairs *p, int sources_exist)
+int pairs_check(const struct pairs *p, int sources_exist, const char *absent)
 {
     struct rooms rooms = {0};
     int rc = check_clashes(p);
     for (size_t i = 0; i < p->n && !rc; i++)
-        rc = check_one(p, i, sources_exist, &rooms);
+        rc = check_one(p, i, sources_exist, absent, &rooms);
     return rc;
 }

@@ -31,8 +31,9 @@ int pairs_follow(struct pairs *pairs);
 
 /*
  * Before anything starts: sources are there (if `sources_exist`), destinations can be written, have room, lie in no source, and
- * no two are one. 0, or EXIT_BAD_INPUT with the line said.
+ * no two are one. `absent`: a folder of other nodes, below which no destination is looked at; NULL: none. 0, or EXIT_BAD_INPUT with
+ * the line said.
  */
-int pairs_check(const struct pairs *pairs, int sources_exist);
+int pairs_check(const struct pairs *pairs, int sources_exist, const char *absent);
 
 #endif

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "common/ctl.h"
@@ -15,6 +16,7 @@
 #include "text/text.h"
 
 #define BAR 24
+#define SHORTEST_BAR 6
 #define MOST_NAMED 20
 
 /* Bytes that were moved before do not count for the rate. */
@@ -23,21 +25,35 @@ void ctl_progress_begin(struct ctl_stage_progress *p, struct tb_ledger *ledger, 
     *p = (struct ctl_stage_progress){.ledger = ledger, .host = host, .from = from, .start = ctl_now(), .bytes_before = ledger->bytes_moved};
 }
 
+static int columns(void)
+{
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
 /*
- * After the counts: [#####-----] 120.0 MiB/s 3 s left. The rate is the mean since the start, which jumps less than that of
- * the last second.
+ * After the counts: [#####-----] 120.0 MiB/s, 3 s left. The rate is the mean since the start, which jumps less than that of
+ * the last second. All of it fits into a line of the terminal, or each next one would go below it: so where there is little room there is a
+ * shorter bar, or none.
  */
-static void show_bar(const struct ctl_stage_progress *p)
+static void show_bar(const struct ctl_stage_progress *p, const char *counts)
 {
     const struct tb_ledger *l = p->ledger;
     double spent = ctl_now() - p->start, moved = (double)(l->bytes_moved - p->bytes_before);
     double rate = spent > 0 ? moved / spent : 0;
     double left = l->bytes_queued > l->bytes_moved ? (double)(l->bytes_queued - l->bytes_moved) : 0;
     double share = l->bytes_queued ? (double)l->bytes_moved / (double)l->bytes_queued : 1;
-    int full = (int)((share < 1 ? share : 1) * BAR);
-    printf(" [%.*s%.*s] %.1f MiB/s", full, "########################", BAR - full, "------------------------", rate / TB_MIB);
+    char tail[60];
+    int n = snprintf(tail, sizeof(tail), " %.1f MiB/s", rate / TB_MIB), room;
     if (rate > 0)
-        printf(", %.0f s left", left / rate);
+        n += snprintf(tail + n, sizeof(tail) - (size_t)n, ", %.0f s left", left / rate);
+    room = columns() - 1 - (int)strlen(counts) - n - (int)strlen(" []");
+    int bar = room < BAR ? room : BAR, full = (int)((share < 1 ? share : 1) * bar);
+    printf("\r\033[K%.*s", columns() - 1, counts);
+    if (bar >= SHORTEST_BAR)
+        printf(" [%.*s%.*s]", full, "########################", bar - full, "------------------------");
+    if (room + (int)strlen(" []") >= 0)
+        fputs(tail, stdout);
 }
 
 /* Without a terminal a line only where it differs from the last one, so that a job's output stays short. */
@@ -54,9 +70,10 @@ void ctl_progress_show(struct ctl_stage_progress *p, bool last)
     if (last && !bar && strcmp(line, p->line) == 0)
         return;
     strcpy(p->line, line);
-    printf("%s%s", bar ? "\r\033[K" : "", line);
     if (bar)
-        show_bar(p);
+        show_bar(p, line);
+    else
+        fputs(line, stdout);
     if (!bar || last)
         putchar('\n');
     fflush(stdout);

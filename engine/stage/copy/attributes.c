@@ -14,6 +14,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "stage/copy/bytes.h"
+
 static bool is_files_own(const char *name)
 {
     return strncmp(name, "user.", 5) == 0 || strncmp(name, "system.posix_acl_", 17) == 0;
@@ -64,7 +66,7 @@ static int copy_mode(int out, const struct stat *st)
     if (fstat(out, &is))
         return -errno;
     if (is.st_size != st->st_size)
-        return -EBADMSG;
+        return TB_BYTES_DIFFER;
     return ((is.st_mode ^ st->st_mode) & 07777) && fchmod(out, st->st_mode & 07777) ? -errno : 0;
 }
 

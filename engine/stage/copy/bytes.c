@@ -1,9 +1,6 @@
 /*
  * Pieces are copied in chunks that stay in the processor's cache between the read, the
  * checksum, the write and the comparison, so that each byte comes from memory once.
- *
- * -ESTALE: the source became shorter while it was read. -EBADMSG: what was read back is not
- * what was written. -ECANCELED: the mover was told to stop.
  */
 #include "stage/copy/bytes.h"
 
@@ -27,13 +24,13 @@ static uint64_t at_most(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Whole, or -errno; -ESTALE where the file ends before. */
+/* Whole, or -errno; TB_BYTES_SHORTER where the file ends before. */
 static int read_whole(int fd, char *to, size_t n, uint64_t at)
 {
     for (size_t done = 0; done < n;) {
         ssize_t got = pread(fd, to + done, n - done, (off_t)(at + done));
         if (got == 0)
-            return -ESTALE;
+            return TB_BYTES_SHORTER;
         if (got < 0 && errno != EINTR)
             return -errno;
         done += got > 0 ? (size_t)got : 0;
@@ -66,7 +63,7 @@ int tb_bytes_begin(struct tb_bytes *b, int in, int out, const struct stat *st, s
     b->stop = stop;
     b->n_pieces = b->size ? (b->size + TB_PIECE - 1) / TB_PIECE : 1;
     b->sum = b->n_pieces > 1 ? calloc(b->n_pieces, sizeof(*b->sum)) : &b->one;
-    b->next = 0;
+    b->next = b->copied = 0;
     b->error = b->sum ? 0 : -ENOMEM;
     if (!b->error && (b->sparse || b->n_pieces > 1) && ftruncate(out, st->st_size))
         b->error = -errno;
@@ -120,8 +117,8 @@ static int copy_data(struct tb_bytes *b, uint64_t at, uint64_t end, XXH3_state_t
         char *back = from + CHUNK;
         n = (size_t)at_most(CHUNK, end - at);
         if (*b->stop)
-            return -ECANCELED;
-        tb_rate_take(b->rate, n);
+            return TB_BYTES_STOPPED;
+        tb_rate_take(b->rate, n, b->stop);
         rc = read_whole(b->in, from, n, at);
         if (rc)
             break;
@@ -129,9 +126,10 @@ static int copy_data(struct tb_bytes *b, uint64_t at, uint64_t end, XXH3_state_t
         rc = write_whole(b->out, from, n, at);
         if (!rc)
             rc = read_whole(b->out, back, n, at);
-        if (rc == -ESTALE || (!rc && memcmp(from, back, n) != 0))
-            rc = -EBADMSG;
+        if (rc == TB_BYTES_SHORTER || (!rc && memcmp(from, back, n) != 0))
+            rc = TB_BYTES_DIFFER;
         begin_to_write(b, at, at + n);
+        b->copied += n;
     }
     return rc;
 }
@@ -146,6 +144,7 @@ static int copy_piece(struct tb_bytes *b, uint64_t i)
     while (at < end && !rc) {
         uint64_t data = next_data(b, at, end), hole = data < end ? next_hole(b, data, end) : end;
         add_zeros(sum, data - at);
+        b->copied += data - at;
         rc = copy_data(b, data, hole, sum);
         at = hole;
     }
@@ -174,7 +173,7 @@ static int sum_of(int fd, uint64_t at, uint64_t end, const atomic_bool *stop, ui
         XXH3_64bits_reset(sum);
     for (size_t n; at < end && !rc; at += n) {
         n = (size_t)at_most(CHUNK, end - at);
-        rc = *stop ? -ECANCELED : read_whole(fd, chunk, n, at);
+        rc = *stop ? TB_BYTES_STOPPED : read_whole(fd, chunk, n, at);
         if (!rc)
             XXH3_64bits_update(sum, chunk, n);
     }
@@ -194,8 +193,8 @@ int tb_bytes_check_stored(struct tb_bytes *b)
     posix_fadvise(b->out, 0, 0, POSIX_FADV_DONTNEED);
     for (uint64_t i = 0, sum; i < b->n_pieces && !rc; i++) {
         rc = sum_of(b->out, i * TB_PIECE, at_most((i + 1) * TB_PIECE, b->size), b->stop, &sum);
-        if (rc == -ESTALE || (!rc && sum != b->sum[i]))
-            rc = -EBADMSG;
+        if (rc == TB_BYTES_SHORTER || (!rc && sum != b->sum[i]))
+            rc = TB_BYTES_DIFFER;
     }
     return rc;
 }
@@ -213,17 +212,16 @@ void tb_bytes_end(struct tb_bytes *b)
 }
 
 /* By their sums: each file is read once, in its own order, and two chunks never have to be held side by side. */
-int tb_bytes_equal(int a, int b)
+int tb_bytes_equal(int a, int b, const atomic_bool *stop)
 {
-    static const atomic_bool never;
     struct stat sa, sb;
     uint64_t x = 0, y = 0;
     if (fstat(a, &sa) || fstat(b, &sb))
         return -errno;
     if (sa.st_size != sb.st_size)
         return 0;
-    int rc = sum_of(a, 0, (uint64_t)sa.st_size, &never, &x);
+    int rc = sum_of(a, 0, (uint64_t)sa.st_size, stop, &x);
     if (!rc)
-        rc = sum_of(b, 0, (uint64_t)sb.st_size, &never, &y);
+        rc = sum_of(b, 0, (uint64_t)sb.st_size, stop, &y);
     return rc ? rc : x == y;
 }

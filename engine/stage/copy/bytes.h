@@ -18,6 +18,11 @@
 
 #define TB_PIECE (64ull << 20)
 
+/* Beside -errno, and no numbers of the system's: a server's ESTALE is a failure, and no change of the source. */
+#define TB_BYTES_SHORTER (-10001) /* the source became shorter while it was read */
+#define TB_BYTES_DIFFER (-10002)  /* what was read back is not what was written */
+#define TB_BYTES_STOPPED (-10003) /* the mover was told to stop */
+
 struct tb_bytes {
     int in, out;
     uint64_t size, n_pieces;
@@ -26,7 +31,7 @@ struct tb_bytes {
     const atomic_bool *stop;
     uint64_t *sum; /* of each piece, XXH3 with 64 bits */
     uint64_t one;  /* the sum where there is one piece */
-    _Atomic uint64_t next;
+    _Atomic uint64_t next, copied;
     _Atomic int error;
 };
 
@@ -34,13 +39,13 @@ struct tb_bytes {
 int tb_bytes_begin(struct tb_bytes *bytes, int in, int out, const struct stat *st, struct tb_rate *rate, const atomic_bool *stop);
 /* Takes pieces until none is left: by any number of threads. Failures are in `error`. */
 void tb_bytes_work(struct tb_bytes *bytes);
-/* Are the bytes of `out`, from the storage, those that were read? 0, -EBADMSG or -errno. */
+/* Are the bytes of `out`, from the storage, those that were read? 0, TB_BYTES_DIFFER, TB_BYTES_STOPPED or -errno. */
 int tb_bytes_check_stored(struct tb_bytes *bytes);
 /* The file's: its XXH3; with several pieces the XXH3 of theirs in order. */
 uint64_t tb_bytes_sum(const struct tb_bytes *bytes);
 void tb_bytes_end(struct tb_bytes *bytes);
 
-/* Have two open files the same bytes? 1, 0 or -errno. */
-int tb_bytes_equal(int a, int b);
+/* Have two open files the same bytes? 1, 0, TB_BYTES_STOPPED or -errno. */
+int tb_bytes_equal(int a, int b, const atomic_bool *stop);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ static void fail(struct tb_carry *m, const char *step, int rc)
 {
     m->step = step;
     m->rc = rc;
-    m->end = rc == -ECANCELED ? TB_CARRY_STOPPED : rc == -ESTALE ? TB_CARRY_CHANGED : TB_CARRY_FAILED;
+    m->end = rc == TB_BYTES_STOPPED ? TB_CARRY_STOPPED : rc == TB_BYTES_SHORTER ? TB_CARRY_CHANGED : TB_CARRY_FAILED;
 }
 
 /*
@@ -53,57 +52,8 @@ bool tb_file_has_writer(const char *path)
     return has;
 }
 
-/* Where a file with several links went. */
-struct link {
-    dev_t device;
-    ino_t inode;
-    struct tb_content content;
-    char destination[];
-};
-
-static int by_inode(const void *a, const void *b)
-{
-    const struct link *x = a, *y = b;
-    if (x->device != y->device)
-        return x->device < y->device ? -1 : 1;
-    return x->inode < y->inode ? -1 : x->inode > y->inode;
-}
-
-void tb_carry_note_link(struct tb_carries *moves, const struct stat *st, const char *destination)
-{
-    struct link *new = malloc(sizeof(*new) + strlen(destination) + 1);
-    if (!new)
-        return; /* then the next name gets a copy */
-    *new = (struct link){st->st_dev, st->st_ino, tb_content_of(st)};
-    strcpy(new->destination, destination);
-    pthread_mutex_lock(&moves->table_mutex);
-    struct link **known = tfind(new, &moves->links, by_inode);
-    if (known) {
-        free(*known);
-        *known = new;
-    } else if (!tsearch(new, &moves->links, by_inode)) {
-        free(new);
-    }
-    pthread_mutex_unlock(&moves->table_mutex);
-}
-
-/* Where the file went, if it has its size and mtime still; `same`: its ctime too. False: nowhere yet. */
-static bool find_link(struct tb_carries *moves, const struct stat *st, char *destination, bool *same)
-{
-    const struct link key = {.device = st->st_dev, .inode = st->st_ino};
-    struct tb_content now = tb_content_of(st);
-    pthread_mutex_lock(&moves->table_mutex);
-    struct link **known = tfind(&key, &moves->links, by_inode);
-    bool found = known && (*known)->content.mtime == now.mtime && (*known)->content.size == now.size;
-    *same = found && (*known)->content.ctime == now.ctime;
-    if (found)
-        strcpy(destination, (*known)->destination);
-    pthread_mutex_unlock(&moves->table_mutex);
-    return found;
-}
-
 int tb_carries_begin(struct tb_carries *moves, const struct tb_config_stage *settings, struct tb_ledger *ledger, const char *host,
-                     const char *root, const atomic_bool *stop)
+                     const char *root, bool beside_program, const atomic_bool *stop)
 {
     struct stat st = {0};
     *moves = (struct tb_carries){.settings = settings,
@@ -113,9 +63,10 @@ int tb_carries_begin(struct tb_carries *moves, const struct tb_config_stage *set
                                  .stop = stop,
                                  .uid = geteuid(),
                                  .gid = getegid(),
-                                 .links_mutex = PTHREAD_MUTEX_INITIALIZER,
-                                 .table_mutex = PTHREAD_MUTEX_INITIALIZER};
+                                 .links_mutex = PTHREAD_MUTEX_INITIALIZER};
+    tb_links_begin(&moves->links);
     tb_rate_begin(&moves->rate, settings->bandwidth);
+    tb_brought_begin(&moves->brought, beside_program);
     if (root && stat(root, &st))
         return -errno;
     moves->root_device = st.st_dev;
@@ -132,82 +83,148 @@ static bool root_is_there(const struct tb_carries *moves)
 
 void tb_carries_end(struct tb_carries *moves)
 {
-    tdestroy(moves->links, free);
+    tb_links_end(&moves->links);
+    tb_brought_end(&moves->brought);
+}
+
+bool tb_carry_is_removed(struct tb_carries *moves, const char *destination)
+{
+    return tb_brought_is_removed(&moves->brought, destination) && root_is_there(moves);
+}
+
+/* A mkdir leaves out setgid, and a default ACL of the folder above changes the mode. The owner first, as its change may clear mode bits. */
+static int dress_folder(const struct tb_carries *moves, const char *path, const struct stat *like)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int rc = moves->uid == 0 && fchown(fd, like->st_uid, like->st_gid) && errno != EPERM ? -errno : 0;
+    if (!rc && fchmod(fd, (like->st_mode & 07777) | 0700))
+        rc = -errno;
+    close(fd);
+    return rc;
+}
+
+/* Of the folder `like`, for root: its owner, too. What is new in a folder is on the storage after the fsync of that one. */
+static int make_one(struct tb_carries *moves, struct tb_folders *folders, const char *path, const char *like)
+{
+    struct stat st = {.st_mode = 0755};
+    const char *name;
+    bool has_like = like && stat(like, &st) == 0;
+    int rc = tb_brought_make(&moves->brought, path, (st.st_mode & 07777) | 0700);
+    if (rc <= 0)
+        return rc;
+    if (has_like && (rc = dress_folder(moves, path, &st)))
+        return rc;
+    struct tb_folder *above = tb_folders_of(folders, path, &name);
+    if (!above)
+        return -errno;
+    above->is_changed = true;
+    return root_is_there(moves) ? 0 : -ENODEV;
 }
 
 /*
  * The destination's folder, and those above it, with the modes of the source's. A mode of a folder is its source's, but
  * always with this user's own rights: the mover has to write into it.
  */
-int tb_carry_make_folders(const char *source, const char *destination)
+int tb_carry_make_folders(struct tb_carries *moves, struct tb_folders *folders, const char *source, const char *destination)
 {
     char path[PATH_MAX], like[PATH_MAX];
     size_t n = strlen(destination), k = strlen(source);
-    struct stat st;
     if (n >= sizeof(path) || k >= sizeof(like))
         return -ENAMETOOLONG;
+    if (!root_is_there(moves))
+        return -ENODEV;
     memcpy(path, destination, n + 1);
     memcpy(like, source, k + 1);
     for (char *p = path + 1; (p = strchr(p, '/')); p++) {
         size_t rest = n - (size_t)(p - path);
+        bool same = rest < k && strcmp(source + k - rest, destination + n - rest) == 0; /* the same part below */
         *p = '\0';
-        mode_t mode = 0755;
-        if (rest < k && strcmp(source + k - rest, destination + n - rest) == 0) { /* the same part below */
+        if (same)
             like[k - rest] = '\0';
-            mode = stat(like, &st) == 0 ? st.st_mode & 07777 : mode;
+        int rc = make_one(moves, folders, path, same ? like : NULL);
+        if (rc)
+            return rc;
+        if (same)
             like[k - rest] = '/';
-        }
-        if (mkdir(path, mode | 0700) && errno != EEXIST)
-            return -errno;
         *p = '/';
     }
     return 0;
+}
+
+int tb_carry_make_folder(struct tb_carries *moves, struct tb_folders *folders, const char *source, const char *destination)
+{
+    char inside[2][PATH_MAX];
+    if (snprintf(inside[0], PATH_MAX, "%s/.", source) >= PATH_MAX || snprintf(inside[1], PATH_MAX, "%s/.", destination) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    return tb_carry_make_folders(moves, folders, inside[0], inside[1]);
+}
+
+/* What failed may have been the fsync of a folder above, which has a new folder since: all of them get one more. */
+static void sync_above(struct tb_folders *folders, const struct tb_carry *m)
+{
+    char path[PATH_MAX];
+    const char *name;
+    snprintf(path, sizeof(path), "%s", m->folder->path);
+    for (char *slash; *path && (slash = strrchr(path, '/')); *slash = '\0') {
+        struct tb_folder *above = tb_folders_of(folders, path, &name);
+        if (above)
+            above->is_changed = true;
+    }
 }
 
 /*
  * The root is looked at after each folder's opening: what is open then stays on its file system, whatever becomes of the mount
  * point.
  */
-static int open_destination(const struct tb_carries *moves, struct tb_folders *folders, struct tb_carry *m)
+static int open_destination(struct tb_carries *moves, struct tb_folders *folders, struct tb_carry *m)
 {
     const struct tb_folder *known = folders->first;
     m->folder = tb_folders_of(folders, m->destination, &m->name);
     if (!m->folder && errno == ENOENT) {
-        int rc = root_is_there(moves) ? tb_carry_make_folders(m->source, m->destination) : -ENODEV;
+        int rc = tb_carry_make_folders(moves, folders, m->source, m->destination);
         if (rc)
             return rc;
         m->folder = tb_folders_of(folders, m->destination, &m->name);
     }
     if (!m->folder)
         return -errno;
-    if (folders->first == known || root_is_there(moves))
+    if (folders->first == known)
+        return 0;
+    int rc = root_is_there(moves) ? tb_brought_meet(&moves->brought, m->folder->path) : -ENODEV;
+    if (!rc && m->is_retry)
+        sync_above(folders, m);
+    if (!rc)
         return 0;
     tb_folders_close_newest(folders);
     m->folder = NULL;
-    return -ENODEV;
+    return rc;
 }
 
-static bool has_bytes_of(int with, int at, const char *path)
+/* As tb_bytes_equal. */
+static int has_bytes_of(const struct tb_carries *moves, int with, int at, const char *path)
 {
     int fd = openat(at, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    bool same = fd >= 0 && tb_bytes_equal(with, fd) > 0;
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return -errno;
+    int same = tb_bytes_equal(with, fd, moves->stop);
+    close(fd);
     return same;
 }
 
-/* With its bytes, or its target where it is a link. `with` is open and has the source's bytes. */
-static bool is_same(const struct tb_carry *m, const struct stat *there, int with, const char *target)
+/* With its bytes, or its target where it is a link. `with` is open and has the source's bytes. 1, 0, or why it cannot be said. */
+static int is_same(const struct tb_carries *moves, const struct tb_carry *m, const struct stat *there, int with, const char *target)
 {
     struct tb_content is = tb_content_of(there), should = tb_content_of(&m->before);
     char other[PATH_MAX];
     if (is.size != should.size || is.mtime != should.mtime || (there->st_mode & S_IFMT) != (m->before.st_mode & S_IFMT))
-        return false;
+        return 0;
     if (target) {
         ssize_t n = readlinkat(m->folder->fd, m->name, other, sizeof(other));
         return n == (ssize_t)strlen(target) && memcmp(other, target, (size_t)n) == 0;
     }
-    return has_bytes_of(with, m->folder->fd, m->name);
+    return has_bytes_of(moves, with, m->folder->fd, m->name);
 }
 
 /*
@@ -220,11 +237,16 @@ static void meet_destination(struct tb_carries *moves, struct tb_carry *m, int w
     struct stat st;
     if (fstatat(m->folder->fd, m->name, &st, AT_SYMLINK_NOFOLLOW) || tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination))
         return;
-    m->is_there = is_same(m, &st, with, target);
-    if (m->is_there)
-        m->folder->is_changed = true;
-    else
+    int same = is_same(moves, m, &st, with, target);
+    if (same < 0)
+        return fail(m, "compare with the file that is there", same);
+    m->is_there = same;
+    if (!same) {
         m->end = TB_CARRY_CLASH;
+        return;
+    }
+    m->folder->is_changed = true;
+    m->lies_beside = true; /* perhaps: a kill may have left it as a second name */
 }
 
 /* A link as it is: where it points is not changed. */
@@ -263,9 +285,9 @@ static bool link_to_known(struct tb_carries *moves, struct tb_carry *m)
     struct tb_content now = tb_content_of(&m->before);
     struct stat st;
     bool same;
-    if (!find_link(moves, &m->before, known, &same) || stat(known, &st) || tb_content_of(&st).mtime != now.mtime ||
+    if (!tb_links_find(&moves->links, &m->before, known, &same) || stat(known, &st) || tb_content_of(&st).mtime != now.mtime ||
         tb_content_of(&st).size != now.size || strcmp(known, m->destination) == 0 ||
-        !(same || (is_dressed(moves, m, &st) && has_bytes_of(m->in, AT_FDCWD, known))))
+        !(same || (is_dressed(moves, m, &st) && has_bytes_of(moves, m->in, AT_FDCWD, known) > 0)))
         return false;
     unlinkat(m->folder->fd, m->beside, 0);
     if (linkat(AT_FDCWD, known, m->folder->fd, m->beside, 0))
@@ -299,7 +321,7 @@ static bool was_moved_before(struct tb_carries *moves, struct tb_carry *m)
     struct stat st;
     m->is_there = tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination) &&
                   fstatat(m->folder->fd, m->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_dressed(moves, m, &st) &&
-                  is_same(m, &st, m->in, NULL);
+                  is_same(moves, m, &st, m->in, NULL) > 0;
     m->folder->is_changed |= m->is_there;
     return m->is_there;
 }
@@ -379,6 +401,10 @@ void tb_carry_open(struct tb_carries *moves, struct tb_folders *folders, struct 
     if ((m->has_links = m->before.st_nlink > 1))
         pthread_mutex_lock(&moves->links_mutex);
     rc = open_destination(moves, folders, m);
+    if (rc == -EIDRM) {
+        m->end = TB_CARRY_GONE;
+        return;
+    }
     if (rc)
         return fail(m, "open the destination's folder", rc);
     if (S_ISLNK(m->before.st_mode))
@@ -399,23 +425,29 @@ static void close_one(int *fd)
     *fd = -1;
 }
 
-/*
- * With sync_file_range the storage begins to write while the next file of the batch is copied. The source is closed early,
- * since a batch may have as many files open as the limit allows.
- */
+/* At once, and not when its batch is published: on a full file system the next file has this one's room. */
+static void drop_beside(struct tb_carry *m)
+{
+    unlinkat(m->folder->fd, m->beside, 0);
+    m->lies_beside = false;
+    close_one(&m->out);
+}
+
+/* The source is closed early, since a batch may have as many files open as the limit allows. */
 void tb_carry_dress(struct tb_carries *moves, struct tb_carry *m)
 {
     if (!tb_carry_has_bytes(m))
         return;
     int rc = m->bytes.error;
-    if (rc)
-        return fail(m, rc == -EBADMSG ? "compare" : "copy", rc);
+    if (rc) {
+        drop_beside(m);
+        return fail(m, rc == TB_BYTES_DIFFER ? "compare" : "copy", rc);
+    }
     m->sum = tb_bytes_sum(&m->bytes);
     bool gives_owner = moves->uid == 0 && (m->before.st_uid != 0 || m->before.st_gid != moves->gid);
     rc = tb_attributes_copy(m->in, m->out, &m->before, gives_owner, m->has_extended);
     if (rc)
-        return fail(m, rc == -EBADMSG ? "compare" : "set the attributes", rc);
-    sync_file_range(m->out, 0, 0, SYNC_FILE_RANGE_WRITE);
+        return fail(m, rc == TB_BYTES_DIFFER ? "compare" : "set the attributes", rc);
     close_one(&m->in);
 }
 
@@ -429,22 +461,49 @@ static bool is_as_before(const struct tb_carry *m)
     return a.size == b.size && a.mtime == b.mtime && a.ctime == b.ctime;
 }
 
-/* Where the destination is not ours, a name that is there is not replaced. The log is asked only where one is. */
+/*
+ * On file systems with a rename that always replaces, as Lustre and NFS: a link takes the name only where it is free, and the file loses its
+ * other name after that. Where there are no links either, a name that another node takes after this look is lost to it.
+ */
+static int take_free_name(struct tb_carry *m)
+{
+    if (linkat(m->folder->fd, m->beside, m->folder->fd, m->name, 0) == 0)
+        return unlinkat(m->folder->fd, m->beside, 0) ? -errno : 0;
+    if (errno == EEXIST)
+        return -EEXIST;
+    if (faccessat(m->folder->fd, m->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return -EEXIST;
+    return renameat(m->folder->fd, m->beside, m->folder->fd, m->name) ? -errno : 0;
+}
+
+/* Where the destination is not ours, a name that is there is not replaced. The log is asked only where one may be. */
 static int take_name(struct tb_carries *moves, struct tb_carry *m)
 {
     if (renameat2(m->folder->fd, m->beside, m->folder->fd, m->name, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
         return -errno;
-    if ((errno == EEXIST || faccessat(m->folder->fd, m->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) &&
-        !tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination))
-        return -EEXIST;
-    return renameat(m->folder->fd, m->beside, m->folder->fd, m->name) ? -errno : 0;
+    bool is_taken = errno == EEXIST;
+    if (tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination))
+        return renameat(m->folder->fd, m->beside, m->folder->fd, m->name) ? -errno : 0;
+    return is_taken ? -EEXIST : take_free_name(m);
+}
+
+static bool has_to_be_synced(const struct tb_carry *m)
+{
+    return !m->end && !m->is_there && m->bytes.sum;
+}
+
+/* A wish: what fails here is told by the fsync. */
+void tb_carry_begin_to_sync(const struct tb_carry *m)
+{
+    if (has_to_be_synced(m))
+        sync_file_range(m->out, 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
 void tb_carry_sync(struct tb_carry *m)
 {
-    if (!m->end && !m->is_there && m->bytes.sum && fsync(m->out))
+    if (has_to_be_synced(m) && fsync(m->out))
         fail(m, "fsync", -errno);
 }
 
@@ -490,11 +549,13 @@ void tb_carry_publish(struct tb_carries *moves, struct tb_carry *m)
 {
     if (!m->end && !m->is_there)
         publish(moves, m);
+    if (m->end == TB_CARRY_FAILED && tb_carry_is_removed(moves, m->destination))
+        m->end = TB_CARRY_GONE; /* in the middle of it */
     if (m->lies_beside)
         unlinkat(m->folder->fd, m->beside, 0);
     if (m->has_links) {
         if (!m->end)
-            tb_carry_note_link(moves, &m->before, m->destination);
+            tb_links_note(&moves->links, &m->before, m->destination);
         pthread_mutex_unlock(&moves->links_mutex);
     }
 }

@@ -40,17 +40,29 @@ struct tb_folder *tb_folders_of(struct tb_folders *folders, const char *path, co
     if (f) {
         f->next = folders->first;
         folders->first = f;
+        folders->n++;
     }
     return f;
 }
 
+/* What is below a folder that is not on the storage cannot be found there either. */
+static void fail_below(struct tb_folders *folders, const struct tb_folder *above)
+{
+    for (struct tb_folder *f = folders->first; f; f = f->next)
+        if (f->n > above->n && memcmp(f->path, above->path, above->n) == 0 && f->path[above->n] == '/' && !f->synced)
+            f->synced = above->synced;
+}
+
 /*
- * File systems whose folders cannot be fsynced say EINVAL. Once for all files of a batch that went into the folder.
+ * File systems that cannot fsync folders say EINVAL. Once for all files of a batch that went into the folder.
  */
 void tb_folders_sync(struct tb_folders *folders)
 {
-    for (struct tb_folder *f = folders->first; f; f = f->next) {
+    for (struct tb_folder *f = folders->first; f; f = f->next)
         f->synced = f->is_changed && fsync(f->fd) && errno != EINVAL ? -errno : 0;
+    for (struct tb_folder *f = folders->first; f; f = f->next) {
+        if (f->synced)
+            fail_below(folders, f);
         f->is_changed = false;
     }
 }
@@ -59,6 +71,7 @@ void tb_folders_close_newest(struct tb_folders *folders)
 {
     struct tb_folder *f = folders->first;
     folders->first = f->next;
+    folders->n--;
     close(f->fd);
     free(f);
 }

@@ -20,6 +20,7 @@ struct tb_folder {
 
 struct tb_folders {
     struct tb_folder *first; /* the one that was opened last */
+    unsigned n;
 };
 
 /* The folder of this path, which is absolute, and where the path's last name begins; NULL with errno. */

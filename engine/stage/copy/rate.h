@@ -7,6 +7,8 @@
 #define TB_STAGE_RATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct tb_rate {
@@ -16,6 +18,7 @@ struct tb_rate {
 };
 
 void tb_rate_begin(struct tb_rate *rate, double per_second);
-void tb_rate_take(struct tb_rate *rate, uint64_t bytes);
+/* At once, where `stop` is set. */
+void tb_rate_take(struct tb_rate *rate, uint64_t bytes, const atomic_bool *stop);
 
 #endif

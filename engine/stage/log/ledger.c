@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 /* What is compared to know a version of a file: size and times. The bytes are only compared where a move is in doubt. */
 struct tb_content tb_content_of(const struct stat *st)
 {
@@ -66,6 +68,21 @@ static void set_state(struct tb_ledger *l, struct tb_entry *e, enum tb_entry_sta
     e->state = state;
 }
 
+/* Of one that is being moved; its bytes count once, whatever becomes of it. */
+static void set_part(struct tb_ledger *l, struct tb_entry *e, uint64_t part)
+{
+    l->bytes_moved += part - e->part;
+    e->part = part;
+}
+
+/* HOST SOURCE DESTINATION BYTES: so many are there. */
+static void take_moving(struct tb_ledger *l, char **field, int n)
+{
+    struct tb_entry *e = n < 4 ? NULL : find(l, field[2]);
+    if (e && e->state == TB_ENTRY_QUEUED)
+        set_part(l, e, strtoull(field[3], NULL, 10));
+}
+
 /*
  * HOST SOURCE DESTINATION begin the lines of a file. One destination has one entry: the source that was enqueued last is
  * the one that is moved there.
@@ -88,13 +105,14 @@ static void take_queued(struct tb_ledger *l, char **field, int n)
     struct tb_entry *e = entry_of(l, field, n);
     if (!e)
         return;
+    set_part(l, e, 0);
     l->bytes_queued += n > 3 ? strtoull(field[3], NULL, 10) : 0;
     set_state(l, e, TB_ENTRY_QUEUED);
 }
 
 /*
  * HOST SOURCE DESTINATION BYTES XXH3 MTIME CTIME SECONDS RATE. `owner` and `origin` stay when the file is queued again by
- * another node: they say who may replace the destination.
+ * another node: they say which node may replace the destination.
  */
 static void take_moved(struct tb_ledger *l, char **field, int n)
 {
@@ -104,6 +122,7 @@ static void take_moved(struct tb_ledger *l, char **field, int n)
     e->content = (struct tb_content){strtoull(field[3], NULL, 10), strtoll(field[5], NULL, 10), strtoll(field[6], NULL, 10)};
     replace(&e->owner, field[0]);
     replace(&e->origin, field[1]);
+    set_part(l, e, 0);
     l->bytes_moved += e->content.size;
     set_state(l, e, TB_ENTRY_MOVED);
 }
@@ -116,6 +135,7 @@ static void take_end(struct tb_ledger *l, char **field, int n, enum tb_entry_sta
         return;
     if (n > 3)
         replace(&e->reason, field[3]);
+    set_part(l, e, 0);
     set_state(l, e, state);
 }
 
@@ -147,10 +167,13 @@ static void take_starts(struct tb_ledger *l, char **field, int n)
 static void take_of_mover(struct tb_ledger *l, const char *word, char **field, int n)
 {
     struct tb_known_mover *m = n < 2 ? NULL : find_mover(l, field[1]);
-    if (m && strcmp(word, "ends") == 0)
+    if (m && strcmp(word, "ends") == 0) {
         m->ended = true;
-    else if (m && n > 2)
+    } else if (m && n > 2) {
         snprintf(m->answered, sizeof(m->answered), "%s", field[2]);
+        m->n_open = n > 3 ? strtoul(field[3], NULL, 10) : 0;
+        snprintf(m->open, sizeof(m->open), "%s", n > 4 ? field[4] : "");
+    }
 }
 
 /* Words that are not known are passed over, so an older program can read a newer log. */
@@ -161,6 +184,8 @@ static void take_fact(void *arg, const char *word, char **field, int n)
         take_queued(l, field, n);
     else if (strcmp(word, "moved") == 0)
         take_moved(l, field, n);
+    else if (strcmp(word, "moving") == 0)
+        take_moving(l, field, n);
     else if (strcmp(word, "gone") == 0)
         take_end(l, field, n, TB_ENTRY_GONE);
     else if (strcmp(word, "failed") == 0)
@@ -213,10 +238,22 @@ int tb_ledger_refresh(struct tb_ledger *l)
     return rc;
 }
 
+static void note_failing(struct tb_ledger *l, int rc)
+{
+    l->failing = rc;
+    if (!rc)
+        l->failing_since_ns = 0;
+    else if (!l->failing_since_ns)
+        l->failing_since_ns = tb_now_ns();
+}
+
 /* The own lines come back by the next read like everybody's, so there is one way into the table. */
 int tb_ledger_append(struct tb_ledger *l, struct tb_lines *lines)
 {
+    if (!lines->n && !lines->error)
+        return 0;
     int rc = tb_log_append(&l->log, lines);
+    note_failing(l, rc);
     return rc ? rc : tb_ledger_refresh(l);
 }
 

@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,13 +32,16 @@ struct tb_entry {
     char *reason;                      /* of a failure */
     enum tb_entry_state state;
     struct tb_content content;
+    uint64_t part; /* bytes that were moved of one that is being moved */
 };
 
 struct tb_known_mover {
     char host[65], id[80], from[PATH_MAX], answered[80];
-    int64_t since; /* files whose content is older were there before it */
+    int64_t since; /* files with older content were there before it */
     bool ended;
-    bool lives; /* as who waits saw it last */
+    bool lives;           /* as the waiting process saw it last */
+    unsigned long n_open; /* files that it left to their writers, when it answered */
+    char open[PATH_MAX];  /* the first of them */
     struct tb_known_mover *next;
 };
 
@@ -49,7 +53,9 @@ struct tb_ledger {
     uint64_t enqueued, dequeued, done; /* lines */
     uint64_t n_queued;                 /* entries in this state */
     uint64_t bytes_queued, bytes_moved;
-    char asked[80]; /* the last question */
+    char asked[80];                    /* the last question */
+    _Atomic uint64_t failing_since_ns; /* tb_now_ns: since when nothing can be appended; 0: it can */
+    _Atomic int failing;               /* -errno, then */
 };
 
 /* The log of a folder, read from its beginning. 0 or -errno. */
@@ -58,7 +64,7 @@ void tb_ledger_close(struct tb_ledger *ledger);
 
 /* Read what is new. 0 or -errno. */
 int tb_ledger_refresh(struct tb_ledger *ledger);
-/* Append and read it. 0 or -errno. */
+/* Append and read it. 0; or -errno, and the lines that the log did not take stay. */
 int tb_ledger_append(struct tb_ledger *ledger, struct tb_lines *lines);
 
 /* Is this content of this source at its destination already? */

@@ -20,7 +20,7 @@
 /* Far above the longest line, which has two paths of PATH_MAX bytes, each byte escaped, and a few numbers. */
 #define READ_AT_ONCE (1u << 20)
 
-/* What the log says is believed: so it is this user's, or of the owner of its folder, who can replace it anyway, and no link. */
+/* What the log says is believed. So it is this user's, or of the owner of its folder (which could replace it anyway), and no link. */
 static bool is_trusted(int fd, const char *folder)
 {
     struct stat log, around;
@@ -28,8 +28,16 @@ static bool is_trusted(int fd, const char *folder)
            (log.st_uid == geteuid() || (stat(folder, &around) == 0 && log.st_uid == around.st_uid));
 }
 
+/* One that another mover is just writing may look so: then there is an empty line between two. */
+static bool has_torn_end(int fd)
+{
+    struct stat st;
+    char last;
+    return fstat(fd, &st) == 0 && st.st_size > 0 && pread(fd, &last, 1, st.st_size - 1) == 1 && last != '\n';
+}
+
 /*
- * Appended to by all movers of the folder and by those who wait for them, so it is opened to append: each write goes to the
+ * Appended to by all movers of the folder and by processes that wait for them, so it is opened to append: each write goes to the
  * end, whatever others wrote since. What has the name may be no file: O_NONBLOCK opens it without waiting, and is_trusted
  * refuses it.
  */
@@ -38,12 +46,14 @@ int tb_log_open(struct tb_log *log, const char *folder)
     char path[PATH_MAX];
     if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, TB_LOG_NAME) >= sizeof(path))
         return -ENAMETOOLONG;
-    log->at = 0;
+    *log = (struct tb_log){.appends = PTHREAD_MUTEX_INITIALIZER};
     log->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
     if (log->fd < 0)
         return -errno;
-    if (is_trusted(log->fd, folder))
+    if (is_trusted(log->fd, folder)) {
+        log->is_torn = has_torn_end(log->fd);
         return 0;
+    }
     tb_log_close(log);
     return -EPERM;
 }
@@ -53,6 +63,8 @@ void tb_log_close(struct tb_log *log)
     if (log->fd >= 0)
         close(log->fd);
     log->fd = -1;
+    free(log->text);
+    log->text = NULL;
 }
 
 /*
@@ -126,17 +138,41 @@ void tb_lines_free(struct tb_lines *l)
     *l = (struct tb_lines){0};
 }
 
-/* One write; what a full disk cut is ended by a newline, so that the next line is whole. */
+/* The lines that are whole in the first `n` bytes were written; a part of one is written again. */
+static void drop_written(struct tb_lines *l, size_t n)
+{
+    const char *end = memrchr(l->text, '\n', n);
+    size_t whole = end ? (size_t)(end - l->text) + 1 : 0;
+    memmove(l->text, l->text + whole, l->n - whole);
+    l->n -= whole;
+}
+
+/* Before them a line that has no end gets one, or the first of these would be its end. */
+static int write_lines(struct tb_log *log, struct tb_lines *l)
+{
+    if (log->is_torn && write(log->fd, "\n", 1) < 1)
+        return -errno;
+    log->is_torn = false;
+    ssize_t n = write(log->fd, l->text, l->n);
+    if (n < 0)
+        return -errno;
+    log->is_torn = (size_t)n < l->n;
+    drop_written(l, (size_t)n);
+    return log->is_torn ? -ENOSPC : 0;
+}
+
+/* One write, so that lines of other processes do not come between. Lines that there was no memory for are lost as a whole. */
 int tb_log_append(struct tb_log *log, struct tb_lines *l)
 {
     int rc = l->error;
-    ssize_t n = rc || !l->n ? 0 : write(log->fd, l->text, l->n);
-    if (n < 0)
-        rc = -errno;
-    else if (!rc && (size_t)n < l->n)
-        rc = write(log->fd, "\n", 1) < 0 ? -errno : -ENOSPC;
-    l->n = 0;
+    if (rc)
+        l->n = 0;
     l->error = 0;
+    if (rc || !l->n)
+        return rc;
+    pthread_mutex_lock(&log->appends);
+    rc = write_lines(log, l);
+    pthread_mutex_unlock(&log->appends);
     return rc;
 }
 
@@ -203,17 +239,15 @@ static size_t take_lines(char *text, size_t n, tb_log_take *spectral, tb_log_tak
 /* A last line without its end is being written: it is read the next time. */
 int tb_log_read(struct tb_log *log, tb_log_take *spectral, tb_log_take *fact, void *arg)
 {
-    char *text = malloc(READ_AT_ONCE);
-    int rc = text ? 0 : -ENOMEM;
-    while (!rc) {
-        ssize_t n = pread(log->fd, text, READ_AT_ONCE, (off_t)log->at);
+    if (!log->text && !(log->text = malloc(READ_AT_ONCE)))
+        return -ENOMEM;
+    for (;;) {
+        ssize_t n = pread(log->fd, log->text, READ_AT_ONCE, (off_t)log->at);
         if (n < 0)
-            rc = -errno;
-        size_t taken = n > 0 ? take_lines(text, (size_t)n, spectral, fact, arg) : 0;
+            return -errno;
+        size_t taken = n > 0 ? take_lines(log->text, (size_t)n, spectral, fact, arg) : 0;
         log->at += taken;
         if (!taken)
-            break;
+            return 0;
     }
-    free(text);
-    return rc;
 }

@@ -1,9 +1,11 @@
 """`tierctl stage`: directives of DataWarp and Rabbit, manifests, and what is refused before a job starts."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
-from staging import Site
+from staging import TIERCTL, Site
 
 JOB = """#!/bin/sh
 #SBATCH -N 1
@@ -83,6 +85,75 @@ def test_the_phases_of_a_batch_system(site: Site, job: Path) -> None:
     assert not (site.bb / "j2").exists()
 
 
+def test_a_script_is_checked_where_its_place_is_not(site: Site, job: Path) -> None:
+    """As on a login node; what can be known there is checked."""
+    words = ("stage", "--script", str(job), "--place", str(site.root / "none"))
+    assert f"the place {site.root}/none is not on this node" in site.tierctl(*words, "--check").stderr
+    assert "allowed: a folder that is there" in site.tierctl(*words, status=2).stderr
+    job.write_text(job.read_text().replace(f"{site.root}/input", f"{site.root}/absent"))
+    assert f"source {site.root}/absent: No such file" in site.tierctl(*words, "--check", status=2).stderr
+    job.write_text("#DW jobdw type=scratch capacity=900PB\n#DW persistentdw name=perhaps\n")
+    site.tierctl(*words, "--check")
+
+
+def test_a_file_at_the_end_of_a_stage_out_is_told_before_the_job(site: Site, job: Path) -> None:
+    """It would stay. What an earlier job staged out from the same source is replaced."""
+    job.write_text(
+        "#DW create_persistent name=keep type=lustre capacity=1MiB\n#DW persistentdw name=keep\n"
+        f"#DW copy_out source=$DW_PERSISTENT_keep/x destination={site.pfs}/x\necho $$ > $DW_PERSISTENT_keep/x\n"
+    )
+    (site.pfs / "x").write_text("somebody's")
+    for more in (["--check"], []):
+        out = stage(site, "--script", str(job), *more, status=2)
+        assert f"job.sh:3: destination {site.pfs}/x: name clash: " in out and not list(site.bb.iterdir())
+    assert not (site.root / "spectral.log").exists()
+    (site.pfs / "x").unlink()
+    stage(site, "--script", str(job))
+    first = (site.pfs / "x").read_text()
+    job.write_text(job.read_text().replace("#DW create_persistent", "#"))
+    stage(site, "--script", str(job), "--check")
+    stage(site, "--script", str(job))
+    assert (site.pfs / "x").read_text() != first
+    job.write_text(
+        "#DW jobdw type=scratch capacity=1MiB\n"
+        f"#DW copy_out source=$DW_JOB_STRIPED/x destination={site.pfs}/x\ntouch $DW_JOB_STRIPED/x ran\n"
+    )
+    assert "name clash" in stage(site, "--script", str(job), status=2) and not (site.root / "ran").exists()
+
+
+def test_a_destination_that_may_not_be_written_to_is_refused(site: Site, job: Path) -> None:
+    """Root may write to any folder, but not to a file system that is mounted for reading."""
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+        pytest.skip("no mount namespaces here")
+    job.write_text(
+        f"#DW jobdw type=scratch capacity=1MiB\n#DW copy_out source=$DW_JOB_STRIPED/x destination={site.pfs}/x\n"
+    )
+    refused = f"{site.pfs}: Read-only file system; allowed: a folder that you may write to"
+    for words, said in (
+        (["stage", "--script", "job.sh", "--place", "bb", "--log", "."], f"job.sh:2: destination {refused}"),
+        (["run", "--", "touch", "ran"], f"PFS_DIR: {refused}"),
+    ):
+        out = subprocess.run(
+            [
+                "unshare",
+                "-m",
+                "sh",
+                "-c",
+                f'mount -t tmpfs -o ro none {site.pfs} && exec "$@"',
+                "sh",
+                TIERCTL,
+                *words,
+            ],
+            cwd=site.root,
+            env=site.environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert out.returncode == 2 and said in out.stderr, out.stderr
+    assert not list(site.bb.iterdir()) and not (site.root / "ran").exists()
+
+
 def test_persistent_storage_outlives_its_job(site: Site, job: Path) -> None:
     job.write_text(
         "#DW create_persistent name=keep type=lustre capacity=1MiB\n#DW persistentdw name=keep\necho 1 > $DW_PERSISTENT_keep/x\n"
@@ -116,12 +187,64 @@ def test_another_word(site: Site, job: Path, word: str) -> None:
     assert (site.pfs / "out" / "both").exists()
 
 
+@pytest.mark.parametrize("word", ["", "#DW stage_in", " #DW"])
+def test_a_word_that_no_line_begins_with_is_refused(site: Site, job: Path, word: str) -> None:
+    """Else no line would be a directive, or each that begins with a blank."""
+    out = stage(site, "--script", str(job), "--word", word, status=2)
+    assert f"--word: '{word}'; allowed: a word without blanks" in out and not list(site.bb.iterdir())
+
+
 def test_a_list_of_files(site: Site, job: Path) -> None:
     (site.root / "list").write_text(f"{site.root}/input\n{site.root}/folder/a\n")
-    job.write_text(f"#DW jobdw type=scratch capacity=1MiB\n#DW stage_in type=list source={site.root}/list destination=$DW_JOB_STRIPED/in\n"
-                   "cat $DW_JOB_STRIPED/in/input $DW_JOB_STRIPED/in/a > got\n")  # fmt: skip
+    job.write_text(
+        f"#DW jobdw type=scratch capacity=1MiB\n#DW stage_in type=list source={site.root}/list destination=$DW_JOB_STRIPED/in\n"
+        "cat $DW_JOB_STRIPED/in/input $DW_JOB_STRIPED/in/a > got\n"
+    )
     stage(site, "--script", str(job))
     assert (site.root / "got").read_text() == "1\n2\n"
+
+
+def test_a_list_of_files_that_the_job_makes(site: Site, job: Path) -> None:
+    """A name in it may begin with a variable, as the job's folder has no other name before the job; other $ stay."""
+    (site.root / "a$b").write_text("3\n")
+    (site.root / "list").write_text("$DW_JOB_STRIPED/made\r\n${DW_JOB_STRIPED}/out/too\n\na$b\n")
+    job.write_text(
+        "#DW jobdw type=scratch capacity=1MiB\n"
+        f"#DW stage_out type=list source={site.root}/list destination={site.pfs}/out\n"
+        "cd $DW_JOB_STRIPED; mkdir out; echo 1 > made; echo 2 > out/too\n"
+    )
+    stage(site, "--script", str(job))
+    assert {p.name: p.read_text() for p in (site.pfs / "out").iterdir()} == {
+        "made": "1\n",
+        "too": "2\n",
+        "a$b": "3\n",
+    }
+    (site.root / "list").write_text("$NONE/made\n")
+    assert "$NONE is not set" in stage(site, "--script", str(job), status=2)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            "/".join(["x" * 200] * 25),
+            "list:2: a name of 5024 bytes; allowed: a file's name in each line, at most 4095 bytes",
+        ),
+        ("input\0more", "list:2: a zero byte in a name; allowed: a file's name in each line"),
+        (
+            "folder/../input",
+            "job.sh:2: destination {bb}/j/striped/in/input: line 2 has it too, for {root}/input",
+        ),
+    ],
+)
+def test_a_bad_line_of_a_list_is_refused(site: Site, job: Path, line: str, words: str) -> None:
+    (site.root / "list").write_text(f"input\n{line}\n")
+    job.write_text(
+        "#DW jobdw type=scratch capacity=1MiB\n"
+        f"#DW stage_in type=list source={site.root}/list destination=$DW_JOB_STRIPED/in\n"
+    )
+    out = stage(site, "--script", str(job), "--job", "j", status=2)
+    assert words.format(bb=site.bb, root=site.root) in out, out
 
 
 @pytest.mark.usefixtures("job")
@@ -151,24 +274,39 @@ def test_the_list_of_what_is_left_is_a_manifest(site: Site) -> None:
     ("line", "words"),
     [
         ("#DW jobwd type=scratch", "job.sh:7: #DW jobwd: unknown directive; allowed: jobdw, "),
-        ("#DW stage_in typ=file source=a destination=b", "job.sh:7: #DW stage_in: typ: unknown key; allowed: type, source, destination"),
+        (
+            "#DW stage_in typ=file source=a destination=b",
+            "job.sh:7: #DW stage_in: typ: unknown key; allowed: type, source, destination",
+        ),
         ("#DW stage_in type=fil source=a destination=b", "type=fil; allowed: file, directory, list"),
         ("#DW stage_in type=file source=a", "destination is missing"),
         ("#DW jobdw type=xfs capacity=1Gi", "capacity=1Gi; allowed: a size as 100GiB or 1TB"),
         ("#DW jobdw type=xfs capacity=900PB", "capacity=900PB; allowed: the "),
         ("#DW jobdw type=raw capacity=1GiB", "type=raw; allowed: scratch, xfs, gfs2, lustre"),
         ("#DW jobdw type=xfs type=xfs capacity=1GiB", "type= is there twice"),
-        ("#DW copy_in profile=fast source=a destination=b", "profile=fast; allowed: default, polite, verified"),
+        (
+            "#DW copy_in profile=fast source=a destination=b",
+            "profile=fast; allowed: default, polite, verified",
+        ),
         ("#DW copy_out source=$NONE/a destination=b", "$NONE is not set"),
         ("#DW stage_in type=file source={root}/none destination={root}/x", "{root}/none: No such file"),
-        ("#DW stage_in type=file source={root}/folder destination={root}/x", "source {root}/folder is a folder"),
-        ("#DW stage_in type=directory source={root}/folder destination={root}/folder/in", "lies in its source {root}/folder"),
-        ("#DW stage_in type=file source={root}/input destination={root}/pfs", "job.sh:7: destination {root}/pfs: is a folder"),
+        (
+            "#DW stage_in type=file source={root}/folder destination={root}/x",
+            "source {root}/folder is a folder",
+        ),
+        (
+            "#DW stage_in type=directory source={root}/folder destination={root}/folder/in",
+            "lies in its source {root}/folder",
+        ),
+        (
+            "#DW stage_in type=file source={root}/input destination={root}/pfs",
+            "job.sh:7: destination {root}/pfs: is a folder",
+        ),
         ("#DW copy_out source={root}/a destination={root}/pfs/out", "destination {root}/pfs/out: line "),
         ("#DW stage_in type=file source={root}/sparse destination={root}/x", "no room: "),
         ("#DW stage_out type=file source={root}/a destination={root}/input/x", "{root}/input is no folder"),
     ],
-)  # fmt: skip
+)
 def test_bad_lines_are_refused_before_the_job_starts(site: Site, job: Path, line: str, words: str) -> None:
     with (site.root / "sparse").open("wb") as sparse:
         sparse.truncate(1 << 43)
@@ -236,6 +374,21 @@ def test_a_folder_that_was_there_is_neither_used_nor_removed(site: Site, job: Pa
     assert "tierctl stage has not made it" in stage(site, *words, "--phase", "setup", status=2)
     assert "stays" in stage(site, *words, "--phase", "teardown", status=2)
     assert mine.read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make a folder of another user")
+@pytest.mark.parametrize("mark", [False, True])
+def test_a_folder_that_another_user_made_is_not_used(site: Site, job: Path, mark: bool) -> None:
+    """Names of jobs can be guessed, and a place is for all users."""
+    folder = site.bb / "j5"
+    folder.mkdir()
+    if mark:
+        (folder / ".tierbench-job").touch()
+    os.chown(folder, 65534, 65534)
+    for more in ([], ["--phase", "setup"]):
+        out = stage(site, "--script", str(job), "--job", "j5", *more, status=2)
+        assert f"{folder} is another user's; allowed: another name or --place" in out
+    assert not (folder / "striped").exists()
 
 
 def test_the_name_of_a_job_that_left_files_is_refused(site: Site, job: Path) -> None:

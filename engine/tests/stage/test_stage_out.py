@@ -1,12 +1,16 @@
 """Stage-out as a user of Spectral knows it: what arrives, what the log says, and what `tierctl wait` prints."""
 
+import contextlib
+import ctypes
+import ctypes.util
 import fcntl
 import os
+import pty
 import re
-import select
 import signal
 import struct
 import subprocess
+import termios
 import time
 from pathlib import Path
 
@@ -27,7 +31,7 @@ def test_size_checksum_and_seconds_are_in_the_log(site: Site) -> None:
     site.run("printf 'Hello, World!' > bb/x")
     (moved,) = [line.split("\t") for line in site.log() if line.startswith("Tierbench\tmoved")]
     assert moved[3:7] == [f"{site.bb}/x", f"{site.pfs}/x", "13", "60415d5f616602aa"]  # XXH3_64bits
-    assert float(moved[9]) > 0
+    assert float(moved[9]) > 0 and float(moved[10]) >= 0
 
 
 def test_files_move_while_the_program_runs(site: Site) -> None:
@@ -77,13 +81,13 @@ def test_folders_that_lie_in_each_other_by_a_link_are_refused(site: Site, inner:
 
 def test_attributes_arrive(site: Site) -> None:
     site.run("echo x > bb/x; chmod 4751 bb/x; touch -d '2001-02-03 04:05:06.789012345' bb/x; ln bb/x bb/y; ln -s nowhere bb/l;"
-             " truncate -s 64M bb/hole; echo end >> bb/hole; mkdir -m 0711 bb/d; echo > bb/d/f")  # fmt: skip
+             " truncate -s 64M bb/hole; echo end >> bb/hole; mkdir -m 2711 bb/d; echo > bb/d/f")  # fmt: skip
     site.assert_same()
     x, hole = (site.pfs / "x").stat(), (site.pfs / "hole").stat()
     assert (x.st_mtime_ns, x.st_mode & 0o7777) == (981173106789012345, 0o4751)
     assert x.st_ino == (site.pfs / "y").stat().st_ino
     assert hole.st_blocks * 512 < 1 << 20
-    assert (site.pfs / "d").stat().st_mode & 0o777 == 0o711
+    assert (site.pfs / "d").stat().st_mode & 0o7777 == 0o2711
 
 
 def test_extended_attributes_arrive(site: Site) -> None:
@@ -160,16 +164,147 @@ def test_bandwidth_is_limited(site: Site) -> None:
     assert time.monotonic() - start > 0.85
 
 
-def test_a_mover_keeps_to_its_processors(site: Site) -> None:
-    look = "sleep 0.1; for p in /proc/[0-9]*; do grep -q tb-mover $p/comm 2>/dev/null && grep -q ${PPID}$ $p/status && grep Cpus_allowed_list $p/status; done; true"
-    assert re.search(
-        r"Cpus_allowed_list:\s0$", site.run(look, "processors: '0', priority: idle").stdout, re.M
+LOOK = """
+import os, subprocess
+from pathlib import Path
+for process in Path("/proc").glob("[0-9]*"):
+    try:
+        name, parent = (process / "stat").read_text().rsplit(")", 1)
+    except OSError:  # it has ended
+        continue
+    if name.endswith("(tb-mover") and parent.split()[1] == str(os.getppid()):
+        for thread in map(int, os.listdir(process / "task")):
+            device = subprocess.check_output(["ionice", "-p", str(thread)], text=True).strip()
+            print("thread", os.sched_getaffinity(thread), device, "nice", os.getpriority(os.PRIO_PROCESS, thread))
+"""
+
+
+def test_all_threads_of_a_mover_keep_to_its_processors_and_priority(site: Site) -> None:
+    config = str(site.config("streams: 2, processors: '0', priority: idle"))
+    out = site.tierctl("run", "-c", config, "--", "python3", "-c", LOOK).stdout
+    threads = [line for line in out.splitlines() if line.startswith("thread")]
+    assert threads == ["thread {0} idle nice 19"] * 20, "the main one, two for each stream, and 15 that wait"
+
+
+def test_a_log_of_progress_grows(site: Site) -> None:
+    """A line at most each second, and the last one."""
+    out = site.run(
+        "for i in 1 2 3; do head -c 1500000 /dev/urandom > bb/$i; done", "bandwidth: 1MiB/s, streams: 1"
+    )
+    lines = re.findall(r"^Enqueued:3 Dequeued:(\d) Done:(\d)$", out.stdout, re.M)
+    assert len(lines) > 2 and lines == sorted(set(lines)) and lines[-1] == ("3", "3")
+    assert out.stdout.endswith("\nAll files moved\n")
+
+
+def on_a_terminal(site: Site, script: str, more: str, columns: int) -> list[str]:
+    """What `tierctl run` shows there, each time that it begins the line anew."""
+    config = site.config(more)
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen(
+        [TIERCTL, "run", "-c", config, "--", "sh", "-c", script],
+        cwd=site.root,
+        stdout=slave,
+        stderr=subprocess.DEVNULL,
+    ) as run:
+        os.close(slave)
+        shown = b""
+        with contextlib.suppress(OSError):  # the end of a terminal is an error
+            while more_shown := os.read(master, 4096):
+                shown += more_shown
+        assert run.wait(60) == 0
+    os.close(master)
+    return shown.decode().split("\r\033[K")
+
+
+FOUR = "for i in 1 2 3 4; do head -c 1100000 /dev/urandom > bb/$i; done"  # each goes alone
+
+
+def test_a_terminal_shows_a_bar_with_rate_and_time_left(site: Site) -> None:
+    parts = on_a_terminal(site, FOUR, "bandwidth: 1MiB/s, streams: 1", 80)
+    assert any(re.search(r"Done:[123] \[#+-+\] \d\.\d MiB/s, \d+ s left$", part) for part in parts), parts
+    assert re.search(r"Done:4 \[#{24}\] \d\.\d MiB/s, 0 s left\r\nAll files moved\r\n", parts[-1]), parts
+
+
+@pytest.mark.parametrize(
+    ("columns", "bar"), [(66, r" \[[#-]{6,23}\] \d"), (50, r"Done:\d \d"), (20, r"^Enqueued:\d Dequeued$")]
+)
+def test_a_narrow_terminal_gets_no_more_than_a_line(site: Site, columns: int, bar: str) -> None:
+    parts = on_a_terminal(site, FOUR, "bandwidth: 4MiB/s, streams: 1", columns)
+    assert all(len(part.split("\r\n")[0]) < columns for part in parts), parts
+    assert any(re.search(bar, part.split("\r\n")[0]) for part in parts), parts
+
+
+def test_a_large_file_is_seen_to_grow(site: Site) -> None:
+    parts = on_a_terminal(site, "head -c 130M /dev/zero | tr '\\0' x > bb/large", "bandwidth: 40MiB/s", 80)
+    assert any(re.search(r"Done:0 \[#+-+\] [1-9]\d*\.\d MiB/s, [1-9]\d* s left$", part) for part in parts), (
+        parts
+    )
+    assert re.search(r"Done:1 \[#{24}\] [1-4]?\d\.\d MiB/s, 0 s left", parts[-1]), parts
+    moving = [line.split("\t") for line in site.log() if line.startswith("Tierbench\tmoving")]
+    assert {fact[4] for fact in moving} == {f"{site.pfs}/large"}
+    assert [int(fact[5]) for fact in moving] == sorted(int(fact[5]) for fact in moving)
+
+
+def test_a_low_bandwidth_does_not_hold_up_a_signal(site: Site) -> None:
+    """At 4 KiB in a second the turn of the next piece is far."""
+    config = site.config("bandwidth: 4KiB/s, deadline: 0.5s")
+    start = time.monotonic()
+    site.tierctl(
+        "run", "-c", str(config), "--", "sh", "-c", "head -c 300000 /dev/zero | tr '\\0' x > bb/x", status=3
+    )
+    assert time.monotonic() - start < 8  # it was 16 for each piece
+
+
+def test_empty_folders_come_with_those_of_a_list(site: Site) -> None:
+    deep = site.root / "mesh" / "a" / "empty"
+    deep.mkdir(parents=True, mode=0o711)
+    if not os.geteuid():
+        os.chown(deep, 1, 2)
+    (site.root / "manifest").write_text(f"{site.root}/mesh {site.pfs}/mesh\n")
+    site.tierctl("stage", "--manifest", "manifest")
+    there = (site.pfs / "mesh" / "a" / "empty").stat()
+    assert (there.st_mode & 0o777, there.st_uid, there.st_gid) == (
+        0o711,
+        deep.stat().st_uid,
+        deep.stat().st_gid,
     )
 
 
+def test_a_folder_of_a_list_that_cannot_be_made_is_named(site: Site) -> None:
+    (site.root / "mesh" / "a").mkdir(parents=True)
+    (site.root / "there").mkdir()
+    (site.root / "there" / "a").write_text("a file")
+    (site.root / "manifest").write_text(f"{site.root}/mesh {site.root}/there\n")
+    out = site.tierctl("stage", "--manifest", "manifest", status=3)
+    assert f"{site.root}/mesh/a to {site.root}/there/a: " in out.stderr
+    (site.root / "there" / "a").unlink()
+    site.tierctl("stage", "--manifest", "manifest")
+    assert (site.root / "there" / "a").is_dir()
+
+
+def test_a_wait_for_a_folder_that_no_mover_knows_is_refused(site: Site) -> None:
+    """A wrong PFS_DIR is not a stage-out whose files were all moved."""
+    env = site.environment() | {"PERSIST_DIR": str(site.root / "none")}
+    out = subprocess.run([TIERCTL, "wait"], env=env, capture_output=True, text=True, timeout=60)
+    assert out.returncode == 2 and f"{site.pfs}/spectral.log is not there" in out.stderr
+    assert not site.log_so_far()
+
+
 def test_large_files_move_in_pieces(site: Site) -> None:
+    """The sum in the log is that of the pieces' sums."""
     site.run("head -c 70000000 /dev/urandom > bb/pieces", "streams: 3")
     site.assert_same()
+    if not (library := ctypes.util.find_library("xxhash")):
+        pytest.skip("no shared libxxhash")
+    sum_of = ctypes.CDLL(library).XXH3_64bits
+    sum_of.restype = ctypes.c_uint64
+    sum_of.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    whole = (site.pfs / "pieces").read_bytes()
+    pieces = [whole[: 64 << 20], whole[64 << 20 :]]
+    sums = b"".join(sum_of(piece, len(piece)).to_bytes(8, "little") for piece in pieces)
+    (moved,) = (line.split("\t") for line in site.log() if line.startswith("Tierbench\tmoved"))
+    assert moved[6] == f"{sum_of(sums, len(sums)):016x}"
 
 
 def test_a_second_write_of_a_file_replaces_the_first(site: Site) -> None:
@@ -243,6 +378,47 @@ def test_a_signal_ends_the_wait_and_the_list_is_written(site: Site) -> None:
         _, err = run.communicate(timeout=60)
     assert run.returncode == 9, err
     assert left.read_text() == f'"{site.bb}/x" "{site.pfs}/x"\n'
+
+
+def slow_manifest(site: Site) -> list[str]:
+    """A file that takes six seconds, as a list."""
+    (site.root / "large").write_bytes(b"x" * 6000000)
+    (site.root / "manifest").write_text(f"{site.root}/large {site.pfs}/large\n")
+    config = site.config("bandwidth: 1MiB/s")
+    return ["stage", "--manifest", "manifest", "-c", str(config), "--left", "left", "--log", str(site.pfs)]
+
+
+def test_a_signal_ends_a_list_and_what_is_left_is_written(site: Site) -> None:
+    with site.start(*slow_manifest(site)) as stage:
+        while not any("DEQUEUE" in line for line in site.log_so_far()):
+            time.sleep(0.02)
+        stage.send_signal(signal.SIGTERM)
+        _, err = stage.communicate(timeout=60)
+    assert stage.returncode == 3 and "stopped before all files were moved" in err
+    assert (site.root / "left").read_text() == f'"{site.root}/large" "{site.pfs}/large"\n'
+
+
+@pytest.mark.parametrize("command", ["run", "stage"])
+def test_a_key_ends_the_moving(site: Site, command: str) -> None:
+    """The terminal tells the processes in its foreground, of which the mover is none."""
+    stage = slow_manifest(site)
+    words = {"run": ["run", "-c", stage[4], "--", "mv", "large", "bb/large"], "stage": stage}[command]
+    pid, master = pty.fork()
+    if pid == 0:
+        os.chdir(site.root)
+        os.execv(TIERCTL, ["tierctl", *words])
+    while not any("DEQUEUE" in line for line in site.log_so_far()):
+        time.sleep(0.02)
+    while b"Dequeued:1" not in os.read(master, 4096):  # it waits for the mover by now
+        pass
+    os.write(master, b"\x03")
+    start = time.monotonic()
+    with contextlib.suppress(OSError):
+        while os.read(master, 4096):
+            pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+    assert time.monotonic() - start < 3
+    os.close(master)
 
 
 def is_free(lease: Path) -> bool:
@@ -378,154 +554,34 @@ def test_bad_keys_are_refused_with_file_and_line(site: Site, more: str, words: s
     assert not (site.root / "ran").exists()
 
 
+@pytest.mark.parametrize("by", ["stage_out", "environment", "stage_in"])
+def test_a_node_local_folder_in_mode_scratch_is_refused(site: Site, by: str) -> None:
+    """The program's files would go elsewhere: 'All files moved' would be said of none."""
+    config = site.config("streams: 1")
+    text = config.read_text().replace(f"{site.root}/buffered", str(site.root)) + "mode: scratch\n"
+    if by != "stage_out":
+        text = re.sub("^stage_out: .*$", "", text, flags=re.M)
+    if by == "stage_in":
+        text += f"stage_in: {{from: {site.pfs}, to: {site.bb}}}\n"
+    config.write_text(text)
+    env = {
+        k: v
+        for k, v in site.environment().items()
+        if by == "environment" or k not in ("PERSIST_DIR", "PFS_DIR")
+    }
+    words = [TIERCTL, "run", "-c", config, "--", "touch", "ran"]
+    out = subprocess.run(words, env=env, cwd=site.root, capture_output=True, text=True, timeout=60)
+    assert out.returncode == 2 and f"{site.bb}: lies in {site.root}, whose mode is scratch" in out.stderr, (
+        out.stderr
+    )
+    assert not (site.root / "ran").exists()
+
+
 def test_spectrals_script_works_as_it_is(site: Site) -> None:
     (site.bb / "x").write_text("x")
     script = TIERCTL.with_name("spectral_wait.py")
     out = subprocess.run([script], env=site.environment(), capture_output=True, text=True)
     assert (out.returncode, out.stdout.splitlines()[-1]) == (0, "All files moved")
-
-
-def test_files_are_staged_in_before_the_program_and_not_out_again(site: Site) -> None:
-    (site.root / "mesh" / "d").mkdir(parents=True)
-    (site.root / "mesh" / "d" / "x").write_text("mesh")
-    (site.root / "mesh" / "y").write_text("old")
-    config = site.config("streams: 1")
-    config.write_text(config.read_text() + f"stage_in: {{from: {site.root}/mesh, to: {site.bb}}}\n")
-    out = site.tierctl("run", "-c", str(config), "--", "sh", "-c", "cat bb/d/x > bb/result; echo new > bb/y")
-    assert out.stdout.count("All files moved") == 2
-    assert {name: (site.pfs / name).read_text() for name in site.names()} == {"result": "mesh", "y": "new\n"}
-
-
-ASKS = """
-import os, sys
-small = open("bb/d/small").read()
-seen = os.listdir("bb")
-large = os.stat("bb/large").st_size
-absent = os.path.exists("bb/none") or os.path.exists("bb/d/none")
-folder = os.listdir("bb/empty/below")
-open("bb/result", "w").write(f"{small} {'large' in seen} {large} {absent} {folder}")
-"""
-
-
-def test_a_file_is_staged_in_when_it_is_asked_for(site: Site) -> None:
-    """The large file takes six seconds, and comes first by its name; the small one does not wait for it."""
-    (site.root / "mesh" / "d").mkdir(parents=True)
-    (site.root / "mesh" / "empty" / "below").mkdir(parents=True)
-    (site.root / "mesh" / "d" / "small").write_text("small")
-    (site.root / "mesh" / "large").write_bytes(b"l" * 6000000)
-    config = site.config("streams: 1")
-    more = f"stage_in: {{from: {site.root}/mesh, to: {site.bb}, when: open, streams: 2, bandwidth: 1MiB/s}}\n"
-    config.write_text(config.read_text() + more)
-    out = site.tierctl("run", "-c", str(config), "--", "python3", "-c", ASKS)
-    assert (site.pfs / "result").read_text() == "small False 6000000 False []"
-    assert site.names() == {"result"}, "what was staged in is not staged out"
-    assert site.moved() == {"small": 1, "large": 1, "result": 1}
-    assert out.stdout.count("All files moved") == 2
-
-
-def bringing(site: Site, rate: str) -> Path:
-    """A configuration whose `large` of 6 MB is brought when it is asked for."""
-    (site.root / "mesh").mkdir()
-    (site.root / "mesh" / "large").write_bytes(b"l" * 6000000)
-    config = site.config("streams: 1")
-    more = f"stage_in: {{from: {site.root}/mesh, to: {site.bb}, when: open, bandwidth: {rate}}}\n"
-    config.write_text(config.read_text() + more)
-    return config
-
-
-def bringer_of(site: Site) -> int:
-    """The mover of the stage-in: its line has no folder."""
-    while len(starts := [line for line in site.log_so_far() if line.startswith("Tierbench\tstarts")]) < 2:
-        time.sleep(0.02)
-    (mine,) = (line.split("\t") for line in starts if line.split("\t")[5] == "")
-    return int(mine[3].removeprefix(mine[2] + ".").split(".")[0])
-
-
-def line_within_ten_seconds(run: subprocess.Popen[str]) -> str:
-    assert run.stderr
-    return run.stderr.readline() if select.select([run.stderr], [], [], 10)[0] else ""
-
-
-WAITS = (
-    "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\nprint(len(open('bb/large').read()))"
-)
-
-
-def test_a_stopped_mover_is_named_by_the_program_that_waits_for_its_file(site: Site) -> None:
-    config = bringing(site, "4MiB/s")
-    with site.start("run", "-c", str(config), "--", "python3", "-c", WAITS) as run:
-        os.kill(mover := bringer_of(site), signal.SIGSTOP)
-        (site.root / "go").touch()
-        line = line_within_ten_seconds(run)
-        os.kill(mover, signal.SIGCONT)
-        out, err = run.communicate(timeout=60)
-    assert line == f"tierbench: {site.bb}/large: waits for the mover, process {mover}, to bring it\n"
-    assert run.returncode == 0 and "6000000" in out and "waits for" not in err, (out, err)
-
-
-@pytest.mark.parametrize("first", ["asks", "is killed"])
-def test_a_program_does_not_wait_for_a_killed_mover(site: Site, first: str) -> None:
-    config = bringing(site, "1MiB/s")
-    with site.start("run", "-c", str(config), "--", "python3", "-c", WAITS) as run:
-        mover = bringer_of(site)
-        if first == "asks":
-            (site.root / "go").touch()
-            line_within_ten_seconds(run)  # it waits
-        os.kill(mover, signal.SIGKILL)
-        (site.root / "go").touch()
-        _, err = run.communicate(timeout=60)
-    who = f"the mover, process {mover}," if first == "asks" else "the mover"
-    assert f"tierbench: {site.bb}/large: is missing: {who} ended before it had brought it\n" in err
-    assert run.returncode == 1 and "FileNotFoundError" in err
-    assert not (site.bb / "large").exists()
-
-
-def test_a_staged_in_file_that_the_program_removes_does_not_come_back(site: Site) -> None:
-    config = bringing(site, "100MiB/s")
-    program = (
-        "import os; n = 'bb/large'; len(open(n).read()); os.remove(n); open(n, 'x').close(); print('made')"
-    )
-    assert "made" in site.tierctl("run", "-c", str(config), "--", "python3", "-c", program).stdout
-
-
-@pytest.mark.parametrize("when", ["start", "open"])
-def test_a_stage_in_between_folders_that_are_named_by_links(site: Site, when: str) -> None:
-    site.bb.rename(site.root / "real")
-    site.bb.symlink_to("real")
-    (site.root / "mesh_v2").mkdir()
-    (site.root / "mesh_v2" / "x").write_text("mesh")
-    (site.root / "mesh").symlink_to("mesh_v2")
-    config = site.config("streams: 1")
-    config.write_text(
-        config.read_text() + f"stage_in: {{from: {site.root}/mesh, to: {site.bb}, when: {when}}}\n"
-    )
-    program = "import os; open('bb/y', 'w').write(open('bb/x').read()); os.chdir('bb'); open('x')"
-    site.tierctl("run", "-c", str(config), "--", "python3", "-c", program)
-    assert site.names() == {"y"}, "what was staged in is not staged out"
-
-
-def test_a_file_that_cannot_be_staged_in_is_named(site: Site) -> None:
-    (site.root / "mesh").mkdir()
-    (site.root / "mesh" / "x").mkdir()
-    (site.root / "mesh" / "x" / "y").write_text("mesh")
-    (site.bb / "x").write_text("in its way")
-    config = site.config("retries: 0")
-    config.write_text(
-        config.read_text() + f"stage_in: {{from: {site.root}/mesh, to: {site.bb}, when: open, retries: 0}}\n"
-    )
-    program = "import os; assert not os.path.exists('bb/x/y')"
-    out = site.tierctl("run", "-c", str(config), "--", "python3", "-c", program, status=3)
-    assert f"not moved: {os.uname().nodename}:{site.root}/mesh/x/y" in out.stderr
-
-
-def test_a_program_without_its_input_is_not_started(site: Site) -> None:
-    (site.root / "mesh").mkdir()
-    (site.root / "mesh" / "x").write_text("mesh")
-    (site.bb / "x").write_text("another")
-    config = site.config("retries: 0")
-    config.write_text(config.read_text() + f"stage_in: {{from: {site.root}/mesh, to: {site.bb}}}\n")
-    site.tierctl("run", "-c", str(config), "--", "touch", "ran", status=3)
-    assert not (site.root / "ran").exists()
 
 
 def test_a_log_that_is_a_link_is_not_followed(site: Site) -> None:
