@@ -213,7 +213,7 @@ def drain_real(bench: Bench) -> Pairs:
     source.write_bytes(b"b" * DRAIN_MIB * MIB)
     for _ in range(bench.repetitions):
         _, stats = fill_once(bench, config, pfs, "-s", str(DRAIN_MIB))
-        seconds = min(dd_seconds(source, bench.disk / "plain", n) for n in STREAMS)
+        seconds = min(dd_seconds(source, bench.disk / "dd", n) for n in STREAMS)
         pairs.append((drain_rate(stats), DRAIN_MIB * MIB / seconds))
     source.unlink()
     return pairs

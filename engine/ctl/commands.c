@@ -37,7 +37,7 @@
      "none is written",                                                    \
      "--stats stats.json"}
 #define CONFIG_OPERAND {NULL, '.', "CONFIG", "the configuration", "a file (docs/configuration.md)", "none, it is required", NULL}
-#define FRAGMENT_OPERAND {NULL, '.', "FRAGMENT", "a second file, whose keys replace the first's", "a file", "none", NULL}
+#define FRAGMENT_OPERAND {NULL, '.', "FRAGMENT", "a second file; its keys replace those of the first", "a file", "none", NULL}
 
 /* The operand comes after `--`: what begins with a dash is the program's from there on. */
 static const struct ctl_option run_options[] = {
@@ -110,8 +110,8 @@ static const struct ctl_option stage_options[] = {
     END_OF_OPTIONS};
 
 static const struct ctl_option wait_options[] = {
-    {"instance", 'i', "NAME", "whose stage_out", "the name of an instance that runs", "PERSIST_DIR and PFS_DIR of the environment",
-     "-i ram"},
+    {"instance", 'i', "NAME", "the instance with the stage_out", "the name of an instance that runs",
+     "PERSIST_DIR and PFS_DIR of the environment", "-i ram"},
     {"deadline", 'D', "SECONDS", "how long to wait", "above 0", "until all files are moved", "--deadline 600"},
     {"left", 'L', "FILE", "where the list of files goes that were not moved, as a manifest", "a file", "none is written",
      "--left left.txt"},
@@ -243,7 +243,8 @@ const struct ctl_command tb_commands[] = {
     {.name = "profile",
      .does = "Measure the places of a configuration, and write a device file for each",
      .synopsis = "CONFIG [-o DIRECTORY] [--seconds S]",
-     .about = "Each tier and the PFS are measured with 128 MiB of files in a folder of its own there.",
+     .about = "Each tier and the PFS are measured with 128 MiB of files in a folder of its own there. A remote tier is measured as a "
+              "program of a run: tierctl run -c CONFIG --per-node LAUNCH -- tierctl profile CONFIG.",
      .example = "tierctl profile configs/tiers/ram.yaml -o devices",
      .options = profile_options,
      .run = tb_profile_command},

@@ -262,7 +262,8 @@ int tb_recover_command(const struct ctl_command *self, int argc, char **argv)
     if (n >= 0)
         printf("%d instance%s recovered\n", n, n == 1 ? "" : "s");
     else
-        ctl_fail("recovery is not complete: %s; what is not on the PFS is kept", err.text[0] ? err.text : strerror(-n));
+        ctl_fail("recovery is not complete: %s; %s", err.text[0] ? err.text : strerror(-n),
+                 n == -ENODATA ? "all else is on the PFS" : "what is not on the PFS is kept");
     free(config);
     return n >= 0 ? 0 : EXIT_DRAIN_FAILED;
 }
@@ -310,7 +311,7 @@ static int recover_all(const struct tb_instance_info *dead, struct tb_config *co
 static bool is_first_of_its_configuration(const struct tb_instance_info *all, int i)
 {
     for (int k = 0; k < i; k++)
-        if (!all[k].daemon_alive && all[k].config_digest == all[i].config_digest)
+        if (all[k].is_left && all[k].config_digest == all[i].config_digest)
             return false;
     return true;
 }
@@ -325,20 +326,20 @@ static int clear(const struct tb_instance_info *all, int found, int *n)
     struct tb_config *config = calloc(1, sizeof(*config));
     int rc = config ? 0 : EXIT_DRAIN_FAILED;
     for (int i = 0; i < found && config; i++)
-        if (!all[i].daemon_alive)
+        if (all[i].is_left)
             printf("instance %s  config %s: its daemon is gone\n", all[i].name, all[i].config_file);
     for (int i = 0; i < found && config; i++)
-        if (!all[i].daemon_alive && is_first_of_its_configuration(all, i)) {
+        if (all[i].is_left && is_first_of_its_configuration(all, i)) {
             int kept = recover_all(&all[i], config);
             rc = rc ? rc : kept;
         }
     for (int i = 0; i < found && config; i++)
-        *n += !all[i].daemon_alive && is_cleared(&all[i], config);
+        *n += all[i].is_left && is_cleared(&all[i], config);
     free(config);
     return rc;
 }
 
-/* What lives is left alone: only an instance whose daemon is gone is looked at. */
+/* What lives, or is just being made or ended, is left alone. */
 int tb_gc_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;

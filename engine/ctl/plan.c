@@ -64,8 +64,8 @@ static void print_slabs(const struct tb_config *c, const struct tb_layout *l)
         const struct tb_config_tier *t = &c->tiers[l->slab[s].tier];
         uint32_t in_tier = s - l->tier_first_slab[l->slab[s].tier];
         if (in_tier == 0)
-            printf("%-10s %-10s %9.2fMiB %9.2fMiB", t->name, t->medium == TB_MEDIUM_MEMORY ? "memory" : "directory",
-                   (double)t->capacity / TB_MIB, (double)tb_layout_tier_bytes(l, l->slab[s].tier) / TB_MIB);
+            printf("%-10s %-10s %9.2fMiB %9.2fMiB", t->name, tb_medium_name(t->medium), (double)t->capacity / TB_MIB,
+                   (double)tb_layout_tier_bytes(l, l->slab[s].tier) / TB_MIB);
         else
             printf("%-10s %-10s %12s %12s", "", "", "", "");
         printf("  %-5u %14llu %10u\n", in_tier, (unsigned long long)l->slab[s].buffer_size, l->slab[s].n_buffers);
@@ -96,6 +96,16 @@ static void print_region(const struct tb_config *c, const struct tb_layout *l)
         }
 }
 
+/* Besides the region, and not counted in any tier's capacity: in memory of the daemon. */
+static void print_lent(const struct tb_config *c)
+{
+    uint32_t t = tb_config_remote_tier(c);
+    if (t < c->n_tiers)
+        printf(
+            "lent to other nodes, for their %s, in memory of the daemon: %llu bytes, and what makes equal shares of whole buffers of it\n",
+            c->tiers[t].name, (unsigned long long)c->tiers[t].capacity);
+}
+
 /* What is printed is computed as the daemon computes it, so a plan and an instance agree to the byte. */
 static void print_plan(const struct tb_config *c, const struct tb_layout *l)
 {
@@ -104,6 +114,7 @@ static void print_plan(const struct tb_config *c, const struct tb_layout *l)
            c->max_files);
     print_slabs(c, l);
     print_region(c, l);
+    print_lent(c);
 }
 
 /* null: the place is as fast as it is. */
@@ -124,9 +135,9 @@ static json_t *tier_json(const struct tb_config *c, const struct tb_layout *l, u
     for (uint32_t s = l->tier_first_slab[i]; tb_is_slab_of(l, s, i); s++)
         json_array_append_new(
             slabs, json_pack("{s:I s:I}", "buffer_bytes", (json_int_t)l->slab[s].buffer_size, "count", (json_int_t)l->slab[s].n_buffers));
-    return json_pack("{s:s s:s s:s s:b s:I s:I s:o s:o}", "name", t->name, "medium", t->medium == TB_MEDIUM_MEMORY ? "memory" : "directory",
-                     "path", t->path, "shared", t->shared, "capacity_bytes", (json_int_t)t->capacity, "usable_bytes",
-                     (json_int_t)tb_layout_tier_bytes(l, i), "slabs", slabs, "model", model_json(t->modelled, &t->model));
+    return json_pack("{s:s s:s s:s s:b s:I s:I s:o s:o}", "name", t->name, "medium", tb_medium_name(t->medium), "path", t->path, "shared",
+                     t->shared, "capacity_bytes", (json_int_t)t->capacity, "usable_bytes", (json_int_t)tb_layout_tier_bytes(l, i), "slabs",
+                     slabs, "model", model_json(t->modelled, &t->model));
 }
 
 /*
@@ -144,12 +155,14 @@ static json_t *plan_json(const struct tb_config *c, const struct tb_layout *l)
         json_array_append_new(sections, json_pack("{s:s s:I s:I s:I}", "name", tb_section_name((enum tb_section)s), "count",
                                                   (json_int_t)l->section[s].count, "each_bytes", (json_int_t)l->section[s].each, "bytes",
                                                   (json_int_t)l->section[s].bytes));
-    return json_pack("{s:s s:s s:s s:s s:s s:i s:{s:s s:b s:i s:f s:f} s:{s:s s:o} s:o s:{s:I s:o} s:i}", "config", c->file, "digest",
+    uint32_t remote = tb_config_remote_tier(c);
+    return json_pack("{s:s s:s s:s s:s s:s s:i s:{s:s s:b s:i s:f s:f} s:{s:s s:o} s:o s:{s:I s:o} s:i s:I}", "config", c->file, "digest",
                      digest, "mode", tb_mode_name(c->prefixes[0].mode), "fsync", tb_fsync_name(c->fsync), "policy",
                      tb_policy_name(c->placement.policy), "max_files", (int)c->max_files, "flush", "policy", tb_flush_name(c->flush.policy),
                      "background", c->flush.background, "threads", (int)c->flush.threads, "high", c->flush.high, "low", c->flush.low, "pfs",
                      "path", c->pfs.path, "model", model_json(c->pfs.modelled, &c->pfs.model), "tiers", tiers, "region", "total_bytes",
-                     (json_int_t)l->total_bytes, "sections", sections, "total_buffers", (int)l->n_buffers);
+                     (json_int_t)l->total_bytes, "sections", sections, "total_buffers", (int)l->n_buffers, "lent_bytes",
+                     (json_int_t)(remote < c->n_tiers ? c->tiers[remote].capacity : 0));
 }
 
 /* All that can be wrong is found before anything is written; `w` is NULL where no writes were asked for. */
@@ -214,9 +227,12 @@ int tb_check_command(const struct ctl_command *self, int argc, char **argv)
     rc = tb_layout_compute(c, &layout, &err);
     if (!rc)
         rc = tb_config_check_paths(c, layout.total_bytes, &err);
-    for (uint32_t t = 0; t < c->n_tiers && !rc; t++)
+    for (uint32_t t = 0; t < c->n_tiers && !rc; t++) {
         if (tb_config_warn_of_tier(c, t, &err))
             fprintf(stderr, "tierctl: warning: %s\n", err.text);
+        if (tb_config_warn_of_order(c, t, &err))
+            fprintf(stderr, "tierctl: warning: %s\n", err.text);
+    }
     if (!rc)
         tb_plan_promises_print(c, &layout, stderr, "tierctl: warning: ");
     if (rc)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
+#include "borrowed.h"
 #include "commands.h"
 #include "common/ctl.h"
 #include "common/measure.h"
@@ -53,8 +54,15 @@ static int parse(const struct ctl_command *self, int argc, char **argv, struct o
 }
 
 struct place {
-    const char *name, *key, *path; /* path NULL: memory */
+    const char *name, *key, *path;     /* path NULL: memory, */
+    const struct measure_calls *calls; /* or, where these are there, other nodes' */
 };
+
+/* For people. */
+static const char *where(const struct place *p)
+{
+    return p->calls ? "other nodes' memory" : p->path ? p->path : "memory";
+}
 
 static volatile bool stopped;
 static volatile sig_atomic_t stopped_by;
@@ -123,8 +131,7 @@ static void write_device(FILE *out, const struct place *p, const struct measure 
     uname(&machine);
     strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     fprintf(out, "# Measured by tierctl profile on %s (%s %s, %ld CPUs), %s.\n# %s of %s: %s; %g seconds; %s.\n", machine.nodename,
-            machine.sysname, machine.release, sysconf(_SC_NPROCESSORS_ONLN), date, p->key, config, p->path ? p->path : "memory", seconds,
-            m->how);
+            machine.sysname, machine.release, sysconf(_SC_NPROCESSORS_ONLN), date, p->key, config, where(p), seconds, m->how);
     print_tables(out, "# ", m);
     fprintf(out, "name: \"%s\"\nsource: measured by tierctl profile (%s)\n", p->name, m->how);
     fprintf(out, "read_bandwidth: %.4fMiB/s\nwrite_bandwidth: %.4fMiB/s\n", d.read_bandwidth / TB_MIB, d.write_bandwidth / TB_MIB);
@@ -151,7 +158,7 @@ static int save(const struct place *p, const struct measure *m, const struct tb_
         return ctl_fail("profile: %s: cannot write: %s", path, strerror(errno));
     if (tb_device_read(path, &device, &err)) /* what cannot be read back is of no use */
         return ctl_fail("profile: %s", err.text);
-    printf("%s: %s (%s), in %s\n", p->name, p->path ? p->path : "memory", m->how, path);
+    printf("%s: %s (%s), in %s\n", p->name, where(p), m->how, path);
     print_tables(stdout, "  ", m);
     printf("  read %.1f MiB/s, %.2f us; write %.1f MiB/s, %.2f us; sync %.2f us; create %.2f us; other metadata %.2f us; channels %u\n\n",
            device.read_bandwidth / TB_MIB, device.read_latency * 1e6, device.write_bandwidth / TB_MIB, device.write_latency * 1e6,
@@ -165,38 +172,69 @@ static int profile_place(const struct place *p, const struct tb_config *c, const
 {
     struct measure m;
     struct progress progress = {p->name, 0};
-    fprintf(stderr, "tierctl: measuring %s (%s)\n", p->name, p->path ? p->path : "memory");
-    int rc = measure_place(p->path, o->seconds, &stopped, tick, &progress, &m);
+    fprintf(stderr, "tierctl: measuring %s (%s)\n", p->name, where(p));
+    int rc = p->calls ? measure_by_calls(p->calls, o->seconds, &stopped, tick, &progress, &m)
+                      : measure_place(p->path, o->seconds, &stopped, tick, &progress, &m);
     if (rc == -EINTR)
         return 128 + stopped_by;
-    return rc ? ctl_fail("%s: %s: %s: cannot measure: %s", c->file, p->key, p->path ? p->path : "memory", strerror(-rc))
-              : save(p, &m, c, o);
+    return rc ? ctl_fail("%s: %s: %s: cannot measure: %s", c->file, p->key, where(p), strerror(-rc)) : save(p, &m, c, o);
+}
+
+static int make_folder(const struct options *o)
+{
+    struct stat st;
+    if ((mkdir(o->output, 0777) && errno != EEXIST) || access(o->output, W_OK | X_OK) || stat(o->output, &st))
+        return ctl_fail("profile: -o %s: %s; allowed: a directory that may be written, or a new one", o->output, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        return ctl_fail("profile: -o %s: is no directory; allowed: a directory that may be written, or a new one", o->output);
+    return 0;
+}
+
+/* A node alone has no other nodes' memory: that tier is measured in a run. */
+static int profile_all(const struct tb_config *c, const struct options *o)
+{
+    char key[32];
+    int rc = 0;
+    for (uint32_t t = 0; t < c->n_tiers && !rc; t++) {
+        const struct tb_config_tier *tier = &c->tiers[t];
+        snprintf(key, sizeof(key), "tiers[%u]", t);
+        if (tier->medium != TB_MEDIUM_REMOTE)
+            rc = profile_place(&(struct place){.name = tier->name, .key = key, .path = tier->path[0] ? tier->path : NULL}, c, o);
+    }
+    rc = rc ? rc : profile_place(&(struct place){.name = "pfs", .key = "pfs", .path = c->pfs.path}, c, o);
+    if (!rc && tb_config_remote_tier(c) < c->n_tiers)
+        fprintf(stderr,
+                "tierctl: %s is other nodes' memory, and is measured in a run: tierctl run -c %s --per-node LAUNCH -- tierctl profile %s "
+                "-o %s\n",
+                c->tiers[tb_config_remote_tier(c)].name, o->config, o->config, o->output);
+    return rc;
+}
+
+/* As a program of a run: the other places are a program's there, and not what they are. */
+static int profile_remote(const struct tb_config *c, const struct options *o, const char *instance)
+{
+    uint32_t t = tb_config_remote_tier(c);
+    struct measure_calls calls;
+    char key[32];
+    int rc = ctl_borrow_begin(instance, c->tiers[t].name, &calls);
+    if (rc)
+        return rc;
+    snprintf(key, sizeof(key), "tiers[%u]", t);
+    rc = profile_place(&(struct place){.name = c->tiers[t].name, .key = key, .calls = &calls}, c, o);
+    ctl_borrow_end(&calls);
+    return rc;
 }
 
 /* A signal stops the measuring between two steps, so that what was made is removed. */
 static int profile(const struct tb_config *c, const struct options *o)
 {
-    char key[TB_MAX_TIERS][32];
-    struct place place[TB_MAX_TIERS + 1];
-    uint32_t n = 0;
-    struct stat st;
-    for (; n < c->n_tiers; n++) {
-        const struct tb_config_tier *t = &c->tiers[n];
-        snprintf(key[n], sizeof(key[n]), "tiers[%u]", n);
-        place[n] = (struct place){t->name, key[n], t->medium == TB_MEDIUM_MEMORY ? NULL : t->path};
-    }
-    place[n++] = (struct place){"pfs", "pfs", c->pfs.path};
+    const char *instance = getenv("TIERBENCH_INSTANCE");
+    bool in_run = instance && *instance && tb_config_remote_tier(c) < c->n_tiers;
     stop_by(SIGINT);
     stop_by(SIGTERM);
     stop_by(SIGHUP);
-    if ((mkdir(o->output, 0777) && errno != EEXIST) || access(o->output, W_OK | X_OK) || stat(o->output, &st))
-        return ctl_fail("profile: -o %s: %s; allowed: a directory that may be written, or a new one", o->output, strerror(errno));
-    if (!S_ISDIR(st.st_mode))
-        return ctl_fail("profile: -o %s: is no directory; allowed: a directory that may be written, or a new one", o->output);
-    int rc = 0;
-    for (uint32_t i = 0; i < n && !rc; i++)
-        rc = profile_place(&place[i], c, o);
-    return rc;
+    int rc = make_folder(o);
+    return rc ? rc : in_run ? profile_remote(c, o, instance) : profile_all(c, o);
 }
 
 /* The paths are checked without room for a region (0 bytes), since none is made. */

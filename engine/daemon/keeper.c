@@ -11,17 +11,17 @@
 #define BUCKETS 16384u
 
 /*
- * Bytes that a node may still have dirty, though another node's commit of that version has them: until it has let go of them it
+ * Bytes that a node may still have dirty, though another node's commit (`by`) of that version has them: until it has let go of them it
  * commits none of these ranges.
  */
 struct void_part {
-    uint32_t node;
+    uint32_t node, by;
     uint64_t version;
     struct tb_ranges ranges;
     struct void_part *next;
 };
 
-/* A list that the node made before that moment of its own clock may name bytes that have stopped being dirty there. */
+/* What the node said before that moment of its own clock may be true no more: an older message comes late where its call has failed. */
 struct moment {
     uint32_t node;
     uint64_t clock;
@@ -45,7 +45,7 @@ static uint64_t n_changes, n_extents;
 static struct kept_file **link_to(const struct tb_wire_file *id)
 {
     struct kept_file **link = &bucket[tb_mix64(id->inode ^ tb_mix64((uint64_t)id->birth_ns)) % BUCKETS];
-    while (*link && ((*link)->id.inode != id->inode || (*link)->id.birth_ns != id->birth_ns))
+    while (*link && !tb_wire_is(&(*link)->id, id))
         link = &(*link)->next;
     return link;
 }
@@ -63,6 +63,13 @@ static struct kept_file *find_or_make(const struct tb_wire_file *id)
     return *link;
 }
 
+static bool has_void(const struct void_part *list, uint32_t node)
+{
+    while (list && list->node != node)
+        list = list->next;
+    return list != NULL;
+}
+
 /*
  * What the asker may know of the file before the call. Under the lock. `elsewhere` is for a reader: it may take the PFS's
  * bytes for the latest where it is 0.
@@ -76,6 +83,7 @@ static struct tb_told tell(const struct kept_file *f, uint32_t asker)
     for (uint32_t i = 0; i < f->n && !told.elsewhere; i++)
         told.elsewhere = f->extent[i].node != asker;
     told.end = f->n ? f->extent[f->n - 1].hi : 0;
+    told.voids = has_void(f->voids, asker);
     return told;
 }
 
@@ -237,24 +245,17 @@ static void free_void(struct void_part *v)
 }
 
 /* False: no memory. */
-static bool add_void(struct void_part **list, uint32_t node, uint64_t version, const struct tb_ranges *ranges)
+static bool add_void(struct void_part **list, uint32_t node, uint32_t by, const struct tb_ranges *ranges)
 {
     struct void_part *v = calloc(1, sizeof(*v));
     if (!v)
         return false;
-    *v = (struct void_part){.node = node, .version = version, .next = *list};
+    *v = (struct void_part){.node = node, .by = by, .version = n_changes + 1, .next = *list};
     *list = v;
     int rc = 0;
     for (uint32_t i = 0; i < ranges->n && !rc; i++)
         rc = tb_ranges_add(&v->ranges, ranges->at[i].lo, ranges->at[i].hi);
     return !rc;
-}
-
-static bool has_void(const struct void_part *list, uint32_t node)
-{
-    while (list && list->node != node)
-        list = list->next;
-    return list != NULL;
 }
 
 /* What the asker has to let go of, of its own list: how many parts found room. */
@@ -292,11 +293,11 @@ static bool list_displaced(const struct kept_file *f, const struct question *q, 
     for (uint32_t i = 0; i < f->n && all; i++) {
         const struct tb_wire_extent *x = &f->extent[i];
         if (x->node != q->asker && !has_void(*out, x->node) && tb_ranges_inside(fresh, x->lo, x->hi, &from, &to))
-            all = add_void(out, x->node, n_changes + 1, fresh);
+            all = add_void(out, x->node, q->asker, fresh);
     }
     for (const struct void_part *v = f->voids; v && all; v = v->next)
         if (v->node != q->asker && !has_void(*out, v->node) && meet(&v->ranges, fresh, &from, &to))
-            all = add_void(out, v->node, n_changes + 1, fresh);
+            all = add_void(out, v->node, q->asker, fresh);
     return all;
 }
 
@@ -331,10 +332,11 @@ static int note_moment(struct kept_file *f, uint32_t node, uint64_t clock)
     return 0;
 }
 
-static bool is_stale(const struct kept_file *f, const struct question *q)
+/* 0, and from now on this is the latest that the asker said; or -ESTALE. */
+static int note_said(struct kept_file *f, const struct question *q)
 {
     const struct moment *m = moment_of(f, q->asker);
-    return m && q->w->hi < m->clock;
+    return m && q->w->hi < m->clock ? -ESTALE : note_moment(f, q->asker, q->w->hi);
 }
 
 static uint32_t count_ranges(const struct void_part *list)
@@ -353,17 +355,33 @@ static uint32_t count_voids(const struct void_part *list)
     return n;
 }
 
+/* With `is_all` its ranges are not named. */
+static void tell_void(struct question *q, const struct void_part *v, bool is_all)
+{
+    static const struct tb_wire_range all = {0, UINT64_MAX};
+    for (uint32_t i = 0; i < (is_all ? 1 : v->ranges.n); i++) {
+        const struct tb_wire_range *range = is_all ? &all : &v->ranges.at[i];
+        q->extent[q->told->n++] = (struct tb_wire_extent){range->lo, range->hi, v->version, v->node, is_all};
+    }
+}
+
+/* Of earlier commits of the asker: the answer to one may have been lost. */
+static void tell_undone(const struct kept_file *f, struct question *q)
+{
+    for (const struct void_part *v = f->voids; v; v = v->next)
+        if (v->by == q->asker && v->ranges.n <= q->most - q->told->n)
+            tell_void(q, v, false);
+}
+
 /* They are told by the asker's daemon, which then says that they are gone. Of many pieces: all that the asker named. */
 static void tell_displaced(struct kept_file *f, struct question *q, struct void_part *displaced)
 {
-    static const struct tb_wire_range all = {0, UINT64_MAX};
     bool each = count_ranges(displaced) <= q->most;
+    for (struct void_part *v = displaced; v; v = v->next)
+        tell_void(q, v, !each);
+    tell_undone(f, q);
     for (struct void_part *v = displaced, *next; v; v = next) {
         next = v->next;
-        for (uint32_t i = 0; i < (each ? v->ranges.n : 1); i++) {
-            const struct tb_wire_range *range = each ? &v->ranges.at[i] : &all;
-            q->extent[q->told->n++] = (struct tb_wire_extent){range->lo, range->hi, v->version, v->node, 0};
-        }
         v->next = f->voids;
         f->voids = v;
     }
@@ -383,13 +401,9 @@ static int record(struct kept_file *f, struct question *q, struct void_part **di
         return -ENOMEM;
     if (count_voids(*displaced) > q->most)
         return -ENOBUFS;
-    if (*displaced && q->w->op == TB_WIRE_COMMIT && is_stale(f, q))
-        return -ESTALE;
     if (q->ranges.n || q->w->version)
         f->version = ++n_changes;
     int rc = q->w->op == TB_WIRE_COMMIT ? put_in(f, &q->ranges, q->asker) : take_out(f, &q->ranges, (struct whose){ANY_NODE, UINT64_MAX});
-    if (!rc && q->w->op == TB_WIRE_CUT)
-        rc = note_moment(f, q->asker, q->w->hi);
     *q->told = tell(f, q->asker);
     q->told->before = before;
     return rc;
@@ -403,11 +417,12 @@ static int change(struct question *q)
     struct void_part *displaced = NULL;
     if (!f)
         return commits ? -ENOMEM : 0;
+    int rc = note_said(f, q);
     *q->told = tell(f, q->asker);
-    q->told->n = commits ? find_own_voids(f, q) : 0;
-    if (q->told->n)
-        return 0;
-    int rc = record(f, q, &displaced);
+    q->told->n = commits && !rc ? find_own_voids(f, q) : 0;
+    if (rc || q->told->n)
+        return rc;
+    rc = record(f, q, &displaced);
     if (rc)
         free_voids(displaced);
     else
@@ -474,12 +489,12 @@ static int where(struct question *q)
     return 0;
 }
 
-/* Not a change: bytes that move from a tier to the PFS are the same bytes, and who has clean ones keeps them. */
+/* Not a change: bytes that move from a tier to the PFS are the same bytes, and a node that has clean ones keeps them. */
 static int end(struct question *q)
 {
     struct kept_file *f = find(&q->w->file);
-    int rc = f ? take_out(f, &q->ranges, (struct whose){q->asker, q->w->version}) : 0;
-    rc = f && !rc ? note_moment(f, q->asker, q->w->hi) : rc;
+    int rc = f ? note_said(f, q) : 0;
+    rc = f && !rc ? take_out(f, &q->ranges, (struct whose){q->asker, UINT64_MAX}) : rc;
     *q->told = tell(f, q->asker);
     return rc;
 }

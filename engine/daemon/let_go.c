@@ -12,6 +12,7 @@
 
 #include "flush/queue.h"
 #include "shared/local.h"
+#include "turn.h"
 
 struct due {
     struct tb_wire_file file;
@@ -21,11 +22,6 @@ struct due {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct due *waiting;
-
-static bool is_of(const struct due *d, const struct tb_wire_file *file)
-{
-    return d->file.inode == file->inode && d->file.birth_ns == file->birth_ns;
-}
 
 static int take_ranges(const struct tb_wire *w, size_t n, struct tb_ranges *out)
 {
@@ -41,7 +37,7 @@ static int take_ranges(const struct tb_wire *w, size_t n, struct tb_ranges *out)
 static struct due *find(const struct tb_wire_file *file, uint64_t version)
 {
     struct due *d = waiting;
-    while (d && (d->due.version != version || !is_of(d, file)))
+    while (d && (d->due.version != version || !tb_wire_is(&d->file, file)))
         d = d->next;
     return d;
 }
@@ -64,7 +60,7 @@ static int put(const struct tb_wire_file *file, uint64_t version, struct tb_rang
 static void remove_all(const struct tb_wire_file *file)
 {
     for (struct due **link = &waiting, *d; (d = *link);) {
-        if (!is_of(d, file)) {
+        if (!tb_wire_is(&d->file, file)) {
             link = &d->next;
             continue;
         }
@@ -79,11 +75,11 @@ static struct tb_due *list_all(const struct tb_wire_file *file, uint32_t *n)
 {
     *n = 0;
     for (const struct due *d = waiting; d; d = d->next)
-        *n += is_of(d, file);
+        *n += tb_wire_is(&d->file, file);
     struct tb_due *all = calloc(*n + 1, sizeof(*all));
     *n = 0;
     for (const struct due *d = waiting; d && all; d = d->next)
-        if (is_of(d, file))
+        if (tb_wire_is(&d->file, file))
             all[(*n)++] = d->due;
     return all;
 }
@@ -100,17 +96,36 @@ static int let_go_all(tb_engine *e, const struct tb_wire *w, uint32_t *file, uin
     return rc;
 }
 
-/* Where they can't go alone the file is flushed, and whoever asks comes again. */
+/*
+ * It was told a second time, after its answer was lost, and the node that asks has heard since that it was done: what is here of these
+ * ranges may be newer, and no note says so any more.
+ */
+static bool is_settled(tb_engine *e, const struct tb_wire *w)
+{
+    uint32_t file = tb_local_find(e, &w->file);
+    return file != TB_NONE && w->version <= e->region.file_nodes[file].settled;
+}
+
+/*
+ * In the file's turn: no list of what is dirty is on its way to the keeper. Where they can't go alone the file is flushed, and the node
+ * that asks comes again.
+ */
 int64_t let_go_answer(tb_engine *e, const struct tb_wire *w, size_t n, void *answer, size_t room)
 {
     struct tb_ranges ranges = {0};
     uint32_t file = TB_NONE;
     uint64_t clock = 0;
     int rc = room < sizeof(clock) ? -ENOBUFS : take_ranges(w, n, &ranges);
-    pthread_mutex_lock(&lock);
-    rc = rc ? rc : put(&w->file, w->version, &ranges);
-    rc = rc ? rc : let_go_all(e, w, &file, &clock);
-    pthread_mutex_unlock(&lock);
+    turn_take(&w->file);
+    if (!rc && is_settled(e, w)) {
+        clock = tb_local_tick(e);
+    } else {
+        pthread_mutex_lock(&lock);
+        rc = rc ? rc : put(&w->file, w->version, &ranges);
+        rc = rc ? rc : let_go_all(e, w, &file, &clock);
+        pthread_mutex_unlock(&lock);
+    }
+    turn_drop(&w->file);
     tb_ranges_free(&ranges);
     if (rc == -EBUSY)
         tb_flush_queue(e, file);

@@ -1,6 +1,9 @@
 /*
  * Debts of other nodes (owed.h): a list under one lock, which no thread holds while it asks another node. A debt that is being
- * told is marked, and only who marked it removes it.
+ * told is marked, and only the thread that marked it removes it.
+ *
+ * The list is in this process's memory only, and is gone with it: then the programs of this node have no daemon to ask, and a commit
+ * that waits for a debt ends with an error.
  */
 #include "owed.h"
 
@@ -27,41 +30,64 @@ struct debt {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct debt *debts;
 
-static bool is_of(const struct debt *d, const struct tb_wire_file *file)
-{
-    return d->file.inode == file->inode && d->file.birth_ns == file->birth_ns;
-}
-
 /* Clients look at the count before they ask (shared/commit.c). Under the lock. */
 static void show_count(tb_engine *e, const struct tb_wire_file *id)
 {
     uint32_t file = tb_local_find(e, id), n = 0;
     for (const struct debt *d = debts; d; d = d->next)
-        n += is_of(d, id);
+        n += tb_wire_is(&d->file, id);
     if (file != TB_NONE)
         e->region.file_nodes[file].owes = n;
 }
 
-int owed_add(tb_engine *e, const struct tb_wire_file *file, uint32_t node, uint64_t version, const struct tb_ranges *ranges)
+static void free_debt(struct debt *d)
+{
+    tb_ranges_free(&d->ranges);
+    free(d);
+}
+
+/* NULL: no memory, and nothing is left of it. */
+static struct debt *make_debt(const struct tb_wire_file *file, uint32_t node, uint64_t version, const struct tb_ranges *ranges)
 {
     struct debt *d = calloc(1, sizeof(*d));
     int rc = d ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < ranges->n && !rc; i++)
         rc = tb_ranges_add(&d->ranges, ranges->at[i].lo, ranges->at[i].hi);
-    if (rc) {
-        if (d)
-            tb_ranges_free(&d->ranges);
-        free(d);
-        return rc;
+    if (!rc) {
+        d->file = *file;
+        d->node = node;
+        d->version = version;
+    } else if (d) {
+        free_debt(d);
+        d = NULL;
     }
-    d->file = *file;
-    d->node = node;
-    d->version = version;
+    return d;
+}
+
+/* Under the lock. A commit that is sent once more names the same debts again. */
+static bool is_listed(const struct debt *new)
+{
+    const struct debt *d = debts;
+    while (d && (d->node != new->node || d->version != new->version || !tb_wire_is(&d->file, &new->file)))
+        d = d->next;
+    return d != NULL;
+}
+
+int owed_add(tb_engine *e, const struct tb_wire_file *file, uint32_t node, uint64_t version, const struct tb_ranges *ranges)
+{
+    struct debt *d = make_debt(file, node, version, ranges);
+    if (!d)
+        return -ENOMEM;
     pthread_mutex_lock(&lock);
-    d->next = debts;
-    debts = d;
-    show_count(e, file);
+    bool listed = is_listed(d);
+    if (!listed) {
+        d->next = debts;
+        debts = d;
+        show_count(e, file);
+    }
     pthread_mutex_unlock(&lock);
+    if (listed)
+        free_debt(d);
     return 0;
 }
 
@@ -91,7 +117,7 @@ static void tell_node(tb_engine *e, struct tb_net *net, struct debt *d)
     free(bytes);
 }
 
-/* Only then it is gone: until the keeper knows it, the other node can't commit bytes of these ranges. */
+/* Only then the debt is over: until the keeper knows it, the other node can't commit bytes of these ranges. True: it knows. */
 static bool tell_keeper(tb_engine *e, struct tb_net *net, struct debt *d)
 {
     struct {
@@ -112,13 +138,14 @@ static bool tell_keeper(tb_engine *e, struct tb_net *net, struct debt *d)
 static struct debt *take(const struct tb_wire_file *file, const struct debt *after)
 {
     struct debt *d = after ? after->next : debts;
-    while (d && (d->busy || (file && !is_of(d, file))))
+    while (d && (d->busy || (file && !tb_wire_is(&d->file, file))))
         d = d->next;
     if (d)
         d->busy = true;
     return d;
 }
 
+/* Under the lock, by the thread that marked it. */
 static void remove_paid(tb_engine *e, struct debt *d)
 {
     struct tb_wire_file file = d->file;
@@ -127,8 +154,7 @@ static void remove_paid(tb_engine *e, struct debt *d)
         link = &(*link)->next;
     *link = d->next;
     show_count(e, &file);
-    tb_ranges_free(&d->ranges);
-    free(d);
+    free_debt(d);
 }
 
 /* The mark keeps `d` in the list until the next one is taken: others only remove what they marked. */
@@ -149,12 +175,13 @@ void owed_deliver(tb_engine *e, struct tb_net *net, const struct tb_wire_file *f
     pthread_mutex_unlock(&lock);
 }
 
+/* The worst of the debts; an error of one of them comes before that. */
 int owed_state(const struct tb_wire_file *file, uint64_t version)
 {
     int state = TB_OWED_NOTHING, error = 0;
     pthread_mutex_lock(&lock);
     for (const struct debt *d = debts; d; d = d->next)
-        if (is_of(d, file) && d->version <= version) {
+        if (tb_wire_is(&d->file, file) && d->version <= version) {
             int one = d->told ? TB_OWED_BYTES : TB_OWED_FLUSHES;
             state = one > state ? one : state;
             error = d->error ? d->error : error;

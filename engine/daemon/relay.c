@@ -1,6 +1,6 @@
 /*
- * Requests of clients, relayed (relay.h). Most go to the file's keeper as they are. After a commit that meets bytes of other nodes
- * those are made to let go (owed.h); a fetch asks the keeper where the bytes are, then the nodes that have them.
+ * Requests of clients, relayed (relay.h). What this node says of its own bytes has its turn (turn.h); after a commit that meets bytes of
+ * other nodes those are made to let go (owed.h). A fetch asks the keeper where the bytes are, then the nodes that have them.
  */
 #include "relay.h"
 
@@ -15,6 +15,7 @@
 #include "owed.h"
 #include "region/mix.h"
 #include "shared/local.h"
+#include "turn.h"
 
 /*
  * By a hash of the identity, which all nodes see alike: so every node finds the keeper without asking, and keepers are
@@ -24,11 +25,6 @@ unsigned relay_keeper(const struct tb_net *net, const struct tb_wire_file *file)
 {
     return (unsigned)(tb_mix64(file->inode ^ tb_mix64((uint64_t)file->birth_ns)) % tb_net_count(net));
 }
-
-struct answer {
-    struct tb_told told;
-    struct tb_wire_extent extent[TB_WIRE_MOST];
-};
 
 static void path_of(tb_engine *e, const struct tb_wire_file *id, char *out, size_t size)
 {
@@ -74,8 +70,7 @@ static int64_t ask_keeper(tb_engine *e, struct tb_net *net, const void *request,
     const struct tb_wire *w = request;
     unsigned keeper = relay_keeper(net, &w->file);
     int64_t got = tb_net_call(net, keeper, request, n, answer, room);
-    bool has_range = w->op != TB_WIRE_END;
-    return as_told(e, net, &w->file, w->lo, has_range ? w->hi : w->lo, keeper, got);
+    return as_told(e, net, &w->file, w->lo, w->hi, keeper, got);
 }
 
 /* One node's answer to one extent. */
@@ -88,8 +83,8 @@ static int64_t ask_holder(tb_engine *e, struct tb_net *net, enum tb_wire_op op, 
 }
 
 /* All of them have let go, and the keeper is told so with the same request: once more, since others may have come in between. */
-static int64_t ask_without(tb_engine *e, struct tb_net *net, const char *request, size_t n, const struct answer *conflicts, char *answer,
-                           size_t room)
+static int64_t ask_without(tb_engine *e, struct tb_net *net, const char *request, size_t n, const struct relay_answer *conflicts,
+                           char *answer, size_t room)
 {
     size_t more = conflicts->told.n * sizeof(conflicts->extent[0]);
     char *again = malloc(n + more);
@@ -121,7 +116,7 @@ static int64_t told_of(const char *answer, int64_t got, struct tb_told *told)
 static int64_t remove_file(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
 {
     const struct tb_wire w = *(struct tb_wire *)(void *)bytes;
-    struct answer *a = malloc(sizeof(*a)), *b = malloc(sizeof(*b));
+    struct relay_answer *a = malloc(sizeof(*a)), *b = malloc(sizeof(*b));
     int64_t rc = a && b ? ask_keeper(e, net, bytes, n, a, sizeof(*a)) : -ENOMEM;
     struct tb_told told = {0};
     rc = rc < 0 ? rc : told_of((char *)a, rc, &told);
@@ -138,59 +133,36 @@ static int64_t remove_file(tb_engine *e, struct tb_net *net, char *bytes, size_t
     return rc < 0 ? rc : (int64_t)sizeof(told);
 }
 
-/* The extents of one node, which are together in the answer. */
-static int add_debt(tb_engine *e, const struct tb_wire *w, const struct tb_wire_extent *x, uint32_t n, const struct tb_wire_range *asked)
+int relay_ask_keeper(tb_engine *e, struct tb_net *net, const void *request, size_t n, struct relay_answer *answer)
 {
-    struct tb_ranges ranges = {0};
-    bool all = w->op == TB_WIRE_COMMIT && x->hi == UINT64_MAX;
-    int rc = 0;
-    for (uint32_t i = 0; i < (all ? w->n : n) && !rc; i++)
-        rc = all ? tb_ranges_add(&ranges, asked[i].lo, asked[i].hi) : tb_ranges_add(&ranges, x[i].lo, x[i].hi);
-    rc = rc ? rc : owed_add(e, &w->file, x->node, x->version, &ranges);
-    tb_ranges_free(&ranges);
-    return rc;
-}
-
-/* Each of them owes us that it lets go of what the client has committed, or cut off. */
-static int add_debts(tb_engine *e, const struct tb_wire *w, const struct answer *a, const struct tb_wire_range *asked)
-{
-    int rc = 0;
-    for (uint32_t i = 0, n; i < a->told.n && !rc; i += n) {
-        for (n = 1; i + n < a->told.n && a->extent[i + n].node == a->extent[i].node; n++)
-            ;
-        rc = add_debt(e, w, &a->extent[i], n, asked);
-    }
-    return rc;
+    const struct tb_wire *w = request;
+    unsigned keeper = relay_keeper(net, &w->file);
+    struct tb_told told;
+    int64_t got = tb_net_call(net, keeper, request, n, answer, sizeof(*answer));
+    if (got != -ESTALE)
+        got = as_told(e, net, &w->file, 0, 0, keeper, got);
+    return (int)told_of((char *)answer, got, &told);
 }
 
 /*
- * A commit or a cut: one message to the keeper, which has it from then on; then one to each node that has older bytes, and one
- * more to the keeper when that has let go. What is not over when this returns is `owed`: the client awaits it, or asks again
- * without what this node has to let go of itself.
+ * After a commit or a cut: the keeper has it, and one message goes to each node that has older bytes, and one more to the keeper when
+ * that has let go. What is not over when this returns is `owed`, for earlier commits of these bytes, too: the client awaits it.
  */
-static int64_t change(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
+static int64_t change(tb_engine *e, struct tb_net *net, char *bytes, size_t n, size_t room)
 {
-    const struct tb_wire *w = (const void *)bytes;
-    struct answer *a = malloc(sizeof(*a));
-    unsigned keeper = relay_keeper(net, &w->file);
-    int64_t rc = a ? tb_net_call(net, keeper, bytes, n, a, sizeof(*a)) : -ENOMEM, size = rc;
-    if (a && rc != -ESTALE)
-        rc = size = as_told(e, net, &w->file, 0, 0, keeper, rc);
-    struct tb_told told;
-    rc = rc < 0 ? rc : told_of((char *)a, rc, &told);
-    if (!rc && a->told.n && a->extent[0].node != tb_net_self(net)) {
-        rc = add_debts(e, w, a, (const void *)(w + 1));
-        owed_deliver(e, net, &w->file);
-        int state = owed_state(&w->file, told.version);
-        rc = rc ? rc : state < 0 ? state : 0;
-        a->told.owed = (uint32_t)(state < 0 ? 0 : state);
-        a->told.n = 0;
-        size = sizeof(a->told);
-    }
-    if (!rc)
-        memcpy(bytes, a, (size_t)size);
-    free(a);
-    return rc ? rc : size;
+    const struct tb_wire w = *(struct tb_wire *)(void *)bytes;
+    int64_t size = n != sizeof(w) || room < sizeof(struct tb_told) ? -EPROTO
+                 : w.op == TB_WIRE_CUT                             ? turn_cut(e, net, bytes)
+                                                                   : turn_commit(e, net, bytes, room);
+    if (size < 0)
+        return size;
+    struct tb_told *told = (void *)bytes;
+    if (told->owed)
+        owed_deliver(e, net, &w.file);
+    int state = owed_state(&w.file, told->version);
+    bool fails = state < 0 && told->owed;
+    told->owed = (uint32_t)(state < 0 ? 0 : state);
+    return fails ? state : size;
 }
 
 /* -EAGAIN until others owe no more than the client can bear. */
@@ -215,7 +187,7 @@ static bool is_on_pfs(tb_engine *e, const struct tb_net *net, const struct tb_wi
 }
 
 /* The extents that the answer has and the PFS lacks, with their bytes in the places of the range. */
-static int64_t gather(tb_engine *e, struct tb_net *net, const struct tb_wire *w, struct answer *a, char *bytes)
+static int64_t gather(tb_engine *e, struct tb_net *net, const struct tb_wire *w, struct relay_answer *a, char *bytes)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < a->told.n; i++)
@@ -244,7 +216,7 @@ static int64_t gather(tb_engine *e, struct tb_net *net, const struct tb_wire *w,
 static int64_t fetch(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
 {
     struct tb_wire w = *(struct tb_wire *)(void *)bytes;
-    struct answer *a = malloc(sizeof(*a));
+    struct relay_answer *a = malloc(sizeof(*a));
     size_t head = sizeof(struct tb_told) + TB_WIRE_MOST_FETCHED * sizeof(struct tb_wire_extent);
     int64_t rc = a ? 0 : -ENOMEM;
     w.op = TB_WIRE_WHERE;
@@ -263,7 +235,7 @@ static int64_t fetch(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
 static int64_t settle(tb_engine *e, struct tb_net *net, char *bytes)
 {
     struct tb_wire w = *(struct tb_wire *)(void *)bytes;
-    struct answer *a = malloc(sizeof(*a));
+    struct relay_answer *a = malloc(sizeof(*a));
     struct tb_told told = {0};
     w.op = TB_WIRE_WHERE;
     w.version = TB_WIRE_MOST;
@@ -285,7 +257,7 @@ static int64_t settle(tb_engine *e, struct tb_net *net, char *bytes)
 static int64_t hand_on(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
 {
     struct tb_told told;
-    struct answer a;
+    struct relay_answer a;
     int64_t rc = ask_keeper(e, net, bytes, n, &a, sizeof(told) + sizeof(a.extent[0]));
     rc = rc < 0 ? rc : told_of((char *)&a, rc, &told);
     if (rc)
@@ -300,10 +272,10 @@ int64_t relay_request(tb_engine *e, struct tb_net *net, char *bytes, size_t n, s
     if (n < sizeof(*w))
         return -EPROTO;
     switch (w->op) {
-    case TB_WIRE_LOOK:
-    case TB_WIRE_END: return hand_on(e, net, bytes, n);
-    case TB_WIRE_COMMIT:
-    case TB_WIRE_CUT: return change(e, net, bytes, n);
+    case TB_WIRE_LOOK: return hand_on(e, net, bytes, n);
+    case TB_WIRE_SAY:
+    case TB_WIRE_CUT: return change(e, net, bytes, n, room);
+    case TB_WIRE_SAY_END: return turn_end(e, net, bytes, n);
     case TB_WIRE_REMOVE: return remove_file(e, net, bytes, n);
     case TB_WIRE_AWAIT: return await_owed(e, net, bytes);
     case TB_WIRE_FETCH: return fetch(e, net, bytes, room);

@@ -266,7 +266,7 @@ static int stop_background(const struct options *o, tb_engine *e)
 /* True where the instance is gone.  What could not be flushed keeps it. */
 static bool drain_and_end(struct options *o, const struct tb_config *c, tb_engine *e, int *rc)
 {
-    bool ends = o->ends_alone && tb_instance_retire(e, true) == 0; /* else somebody else is ending it */
+    bool ends = o->ends_alone && tb_instance_retire(e, true) == 0; /* else another process is ending it */
     *rc = tb_instance_drain(e, (int)c->flush.threads, NULL, report_failure, NULL);
     int stuck = stop_background(o, e);
     *rc = *rc ? *rc : stuck;
@@ -284,6 +284,24 @@ static bool drain_and_end(struct options *o, const struct tb_config *c, tb_engin
     return false;
 }
 
+/* What this node has in others' memory ends with its daemon, unlike what is in its own tiers: so the daemon goes on trying. */
+static bool would_lose(const struct options *o, tb_engine *e)
+{
+    uint64_t bytes = peers_bring_home(e, o->joined);
+    if (bytes)
+        fprintf(stderr,
+                "tierd: %llu bytes are only in other nodes' memory, and would be lost with this daemon: it drains again, until a signal\n",
+                (unsigned long long)bytes);
+    return bytes;
+}
+
+/* A second signal. */
+static bool is_to_end_now(void *arg)
+{
+    const struct timespec now = {0, 0};
+    return sigtimedwait(arg, NULL, &now) >= 0;
+}
+
 /*
  * Without an owner no command will try the drain again: the daemon does it itself, until a signal comes.  The background
  * work ends while it drains: both may wait for a client that is stopped.
@@ -298,8 +316,10 @@ static int end(struct options *o, const struct tb_config *c, tb_engine *e)
     is_ending = true;
     tb_wait_listen_here(give_up, &ending);
     tb_background_end(e);
-    while (!(gone = drain_and_end(o, c, e, &rc)) && o->owner.gone && rc && sigtimedwait(&ends, NULL, &pause) < 0)
+    while (!(gone = drain_and_end(o, c, e, &rc)) && rc && (o->owner.gone || would_lose(o, e)) && sigtimedwait(&ends, NULL, &pause) < 0)
         ;
+    if (!gone && rc)
+        peers_stay(o->joined, is_to_end_now, &ends);
     if (!gone && rc == -ETIMEDOUT)
         tb_instance_give_up(e);
     if (!gone)

@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #include "buffer/heat.h"
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 #include "buffer/map.h"
 #include "buffer/of_file.h"
 #include "instance/drain.h"
@@ -251,7 +251,7 @@ static void unlinked_bytes_are_freed(void **state)
         int fd = TB_IO(x.io, open, fixture_path(&x, "gone"), O_RDWR | O_CREAT, 0600);
         assert_int_equal(TB_IO(x.io, write, fd, bytes, sizeof(bytes)), sizeof(bytes));
         assert_int_equal(TB_IO(x.io, unlink, fixture_path(&x, "gone"), 0), 0);
-        assert_int_equal(TB_IO(x.io, pread, fd, bytes, 100, 0), 100); /* still there for who has it open */
+        assert_int_equal(TB_IO(x.io, pread, fd, bytes, 100, 0), 100); /* still there for a process that has it open */
         assert_int_equal(TB_IO(x.io, close, fd), 0);
     }
     tb_engine_stats(x.engine, &stats);

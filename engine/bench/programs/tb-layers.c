@@ -19,7 +19,6 @@
 #include "copy/copy.h"
 #include "buffer/map.h"
 #include "buffer/medium.h"
-#include "buffer/peek.h"
 #include "file/file.h"
 #include "instance/instance.h"
 #include "instance/make.h"

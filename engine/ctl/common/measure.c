@@ -25,7 +25,7 @@
 #include "base/remove_tree.h"
 #include "common/ctl.h"
 
-#define LANES 8
+#define LANES MEASURE_LANES
 #define FILE_AREA (16u << 20)   /* bytes of a lane's file */
 #define MEMORY_AREA (64u << 20) /* or of its piece of memory: all of them are more than caches hold */
 #define LARGEST (16u << 20)
@@ -45,8 +45,9 @@ struct lane {
 
 struct bench {
     char folder[PATH_MAX];
-    size_t area;              /* bytes of a lane */
-    bool in_memory, buffered; /* buffered: the file system refuses O_DIRECT */
+    size_t area;                       /* bytes of a lane */
+    bool in_memory, buffered;          /* buffered: the file system refuses O_DIRECT */
+    const struct measure_calls *calls; /* instead of files, or NULL */
     const volatile bool *stop;
     double seconds; /* of a step */
     struct lane lane[LANES];
@@ -99,6 +100,15 @@ static void transfer(const struct job *j, uint64_t block)
     if (j->bench->in_memory) {
         memcpy(j->write ? l->memory + at : l->buffer, j->write ? l->buffer : l->memory + at, j->bytes);
         __asm__ volatile("" : : "r"(l->buffer), "r"(l->memory) : "memory"); /* the copy must be made */
+        return;
+    }
+    if (j->bench->calls) {
+        const struct measure_calls *c = j->bench->calls;
+        int lane = (int)(l - j->bench->lane);
+        int rc =
+            j->write ? c->write(c->arg, lane, (size_t)at, l->buffer, j->bytes) : c->read(c->arg, lane, (size_t)at, l->buffer, j->bytes);
+        if (rc)
+            j->bench->error = -rc;
         return;
     }
     ssize_t n = j->write ? pwrite(l->fd, l->buffer, j->bytes, at) : pread(l->fd, l->buffer, j->bytes, at);
@@ -195,7 +205,7 @@ static double measure_sync(struct bench *b)
     double times[TIMES], end = ctl_now() + b->seconds;
     uint64_t n = 0;
     next_step(b);
-    for (; !b->in_memory && n < TIMES && (n == 0 || ctl_now() < end) && going_on(b); n++) {
+    for (; !b->in_memory && !b->calls && n < TIMES && (n == 0 || ctl_now() < end) && going_on(b); n++) {
         if (pwrite(b->lane[0].fd, b->lane[0].buffer, ALIGNMENT, 0) != (ssize_t)ALIGNMENT)
             b->error = errno;
         double before = ctl_now();
@@ -274,6 +284,8 @@ static int prepare_lane(struct bench *b, int i)
         return -ENOMEM;
     memset(l->buffer, 'p' + i, LARGEST);
     snprintf(path, sizeof(path), "%s/lane%d", b->folder, i);
+    if (b->calls)
+        return 0;
     if (!b->in_memory)
         return open_lane(b, l, path);
     l->memory = mmap(NULL, b->area, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -319,7 +331,7 @@ static int prepare(struct bench *b, const char *path)
 static void measure_metadata(struct bench *b, struct measure *out)
 {
     uint64_t created = UINT64_MAX;
-    if (b->in_memory)
+    if (b->in_memory || b->calls)
         return;
     out->create_s = measure_names(b, create_one, &created);
     out->metadata_s = measure_names(b, use_and_unlink_one, &created) / 3;
@@ -329,6 +341,25 @@ static void measure_metadata(struct bench *b, struct measure *out)
  * `seconds` is for all steps together; it may take longer, because each cell makes at least
  * one operation.
  */
+static int measure(struct bench *b, const char *path, struct measure *out)
+{
+    memset(out, 0, sizeof(*out));
+    int rc = prepare(b, path);
+    if (!rc) {
+        measure_transfers(b, out);
+        out->sync_s = measure_sync(b);
+        measure_metadata(b, out);
+    }
+    out->how = b->calls     ? b->calls->how
+             : b->in_memory ? "memcpy into touched shared memory"
+             : b->buffered  ? "buffered, with fsync, cache dropped"
+                            : "direct I/O";
+    rc = rc ? rc : *b->stop ? -EINTR : -b->error;
+    clean_up(b);
+    free(b);
+    return rc;
+}
+
 int measure_place(const char *path, double seconds, const volatile bool *stop, void (*tick)(void *arg, int step, int steps), void *arg,
                   struct measure *out)
 {
@@ -337,18 +368,17 @@ int measure_place(const char *path, double seconds, const volatile bool *stop, v
         return -ENOMEM;
     *b = (struct bench){
         .in_memory = !path, .area = path ? FILE_AREA : MEMORY_AREA, .stop = stop, .seconds = seconds / STEPS, .tick = tick, .arg = arg};
-    memset(out, 0, sizeof(*out));
-    int rc = prepare(b, path);
-    if (!rc) {
-        measure_transfers(b, out);
-        out->sync_s = measure_sync(b);
-        measure_metadata(b, out);
-    }
-    out->how = b->in_memory ? "memcpy into touched shared memory" : b->buffered ? "buffered, with fsync, cache dropped" : "direct I/O";
-    rc = rc ? rc : *stop ? -EINTR : -b->error;
-    clean_up(b);
-    free(b);
-    return rc;
+    return measure(b, path, out);
+}
+
+int measure_by_calls(const struct measure_calls *calls, double seconds, const volatile bool *stop,
+                     void (*tick)(void *arg, int step, int steps), void *arg, struct measure *out)
+{
+    struct bench *b = calloc(1, sizeof(*b));
+    if (!b)
+        return -ENOMEM;
+    *b = (struct bench){.calls = calls, .area = FILE_AREA, .stop = stop, .seconds = seconds / STEPS, .tick = tick, .arg = arg};
+    return measure(b, NULL, out);
 }
 
 struct fit {

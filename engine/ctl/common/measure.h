@@ -24,6 +24,15 @@ struct measure {
     const char *how;   /* for people */
 };
 
+/* A place that is reached by calls of the caller's, of several threads at once. -errno ends the measuring. */
+struct measure_calls {
+    int (*read)(void *arg, int lane, size_t at, void *to, size_t n); /* a lane is one thread's; `at` is below 16 MiB */
+    int (*write)(void *arg, int lane, size_t at, const void *from, size_t n);
+    void *arg;
+    const char *how;
+};
+enum { MEASURE_LANES = 8 };
+
 size_t measure_size(int i); /* bytes of size number i */
 int measure_threads(int i);
 
@@ -34,6 +43,9 @@ int measure_threads(int i);
  */
 int measure_place(const char *path, double seconds, const volatile bool *stop, void (*tick)(void *arg, int step, int steps), void *arg,
                   struct measure *out);
+/* The same of a place without files: it has no sync and no names. */
+int measure_by_calls(const struct measure_calls *calls, double seconds, const volatile bool *stop,
+                     void (*tick)(void *arg, int step, int steps), void *arg, struct measure *out);
 
 /* The same in the terms of a device model: what would give these rates. */
 struct tb_device;

@@ -128,9 +128,25 @@ static json_t *nodes_json(const struct tb_asking *a)
 {
     json_t *out = json_array();
     for (uint32_t i = 0; i < a->n_nodes && i < TB_NODES_SHOWN; i++)
-        json_array_append_new(out, json_pack("{s:s s:b s:I s:I}", "node", a->node[i].name, "alive", (int)a->node[i].is_alive, "dirty_bytes",
-                                             (json_int_t)a->node[i].dirty, "extents", (json_int_t)a->node[i].extents));
+        json_array_append_new(out,
+                              json_pack("{s:s s:b s:I s:I s:I s:I s:I s:I}", "node", a->node[i].name, "alive", (int)a->node[i].is_alive,
+                                        "dirty_bytes", (json_int_t)a->node[i].dirty, "extents", (json_int_t)a->node[i].extents,
+                                        "lends_bytes", (json_int_t)a->node[i].lends, "lent_bytes", (json_int_t)a->node[i].lent,
+                                        "borrows_bytes", (json_int_t)a->node[i].borrows, "lost_bytes", (json_int_t)a->node[i].lost));
     return out;
+}
+
+/* Of the remote tier. What is lost with a node was on no PFS. */
+static void print_lending(const struct tb_asking *a, uint32_t i, FILE *out)
+{
+    char lends[32], lent[32], borrows[32], lost[32];
+    tb_format_size(a->node[i].lends, lends, sizeof(lends));
+    tb_format_size(a->node[i].lent, lent, sizeof(lent));
+    tb_format_size(a->node[i].borrows, borrows, sizeof(borrows));
+    if (a->node[i].lends || a->node[i].borrows)
+        fprintf(out, ", lends %s (%s used), has %s in other nodes' memory", lends, lent, borrows);
+    if (a->node[i].lost)
+        fprintf(out, ", of which %s are lost with their node", tb_format_size(a->node[i].lost, lost, sizeof(lost)));
 }
 
 /* Of `nodes: shared`: all of them, as this node's daemon saw them last, and the last bytes that were asked for and lost. */
@@ -138,9 +154,12 @@ void ctl_print_nodes(tb_engine *e, FILE *out)
 {
     const struct tb_asking *a = &e->header->asking;
     char size[32];
-    for (uint32_t i = 0; i < a->n_nodes && i < TB_NODES_SHOWN; i++)
-        fprintf(out, "node %s %s, %s not on the PFS, keeps %llu extents\n", a->node[i].name, a->node[i].is_alive ? "lives" : "is lost",
+    for (uint32_t i = 0; i < a->n_nodes && i < TB_NODES_SHOWN; i++) {
+        fprintf(out, "node %s %s, %s not on the PFS, keeps %llu extents", a->node[i].name, a->node[i].is_alive ? "lives" : "is lost",
                 tb_format_size(a->node[i].dirty, size, sizeof(size)), (unsigned long long)a->node[i].extents);
+        print_lending(a, i, out);
+        putc('\n', out);
+    }
     if (a->n_nodes > TB_NODES_SHOWN)
         fprintf(out, "and %u nodes more; %u of %u live\n", a->n_nodes - TB_NODES_SHOWN, a->n_alive, a->n_nodes);
     if (a->lost[0])

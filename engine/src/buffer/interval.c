@@ -37,29 +37,15 @@ uint32_t tb_fragment_link(tb_engine *e, uint32_t fragment, uint32_t next)
     return fragment;
 }
 
-/* The number of a fragment with empty blocks, or TB_NONE. If killed here, repair finds it: no buffer uses it. */
-static uint32_t take_fragment(tb_engine *e)
-{
-    tb_lock_take(&e->header->fragments.lock);
-    uint32_t f = e->header->fragments.free;
-    if (f != TB_NONE)
-        e->header->fragments.free = fragment_next(e, f);
-    tb_lock_drop(&e->header->fragments.lock);
-    struct tb_buffer at = {.fragment = f};
-    if (f != TB_NONE)
-        memset(blocks_of(e, &at), 0, e->header->layout.fragment_bytes);
-    return f;
-}
-
 /* The buffer lets go of it first: if killed before it is linked, no buffer uses it, and repair links it. */
 static void give_fragment(tb_engine *e, struct tb_buffer *b)
 {
     if (b->fragment == TB_NONE)
         return;
+    tb_lock_take(&e->header->fragments.lock);
     uint32_t f = b->fragment;
     b->fragment = TB_NONE;
     TB_STEP("give fragment");
-    tb_lock_take(&e->header->fragments.lock);
     e->header->fragments.free = tb_fragment_link(e, f, e->header->fragments.free);
     tb_lock_drop(&e->header->fragments.lock);
 }
@@ -95,22 +81,35 @@ static bool is_one_block(const tb_engine *e, const struct tb_buffer *b)
     return tb_buffer_size(e, b) == BLOCK;
 }
 
-/* Write the buffer's two intervals down for each block. False: no fragment is free. */
-static bool split(tb_engine *e, struct tb_buffer *b)
+/* Write the buffer's two intervals down for each block. */
+static void fill_blocks(const tb_engine *e, const struct tb_buffer *b, uint32_t fragment)
 {
-    struct tb_buffer at = {.fragment = take_fragment(e)};
-    if (at.fragment == TB_NONE)
-        return false;
-    struct tb_interval *block = blocks_of(e, &at);
-    assert(b->fragment == TB_NONE && !is_one_block(e, b));
-    TB_STEP("split");
+    struct tb_interval *block = blocks_of(e, &(struct tb_buffer){.fragment = fragment});
     for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
         inside(i, b->valid_lo, b->valid_hi, &block[i].valid_lo, &block[i].valid_hi);
         inside(i, b->dirty_lo, b->dirty_hi, &block[i].dirty_lo, &block[i].dirty_hi);
     }
-    TB_STEP("splitting");
-    b->fragment = at.fragment; /* one store: if killed before it, the buffer has its old two intervals */
-    return true;
+}
+
+/*
+ * Give the buffer a fragment; false where none is free. It is filled and the buffer's own before the lock is dropped: so a repair,
+ * which holds this lock while it looks which fragments are in use, finds each in the list or with a buffer, also with one that
+ * another client is about to fill and that is not published. If killed here, repair finds it: no buffer uses it.
+ */
+static bool split(tb_engine *e, struct tb_buffer *b)
+{
+    assert(b->fragment == TB_NONE && !is_one_block(e, b));
+    tb_lock_take(&e->header->fragments.lock);
+    uint32_t f = e->header->fragments.free;
+    if (f != TB_NONE) {
+        e->header->fragments.free = fragment_next(e, f);
+        TB_STEP("split");
+        fill_blocks(e, b, f);
+        TB_STEP("splitting");
+        b->fragment = f; /* one store: if killed before it, the buffer has its old two intervals */
+    }
+    tb_lock_drop(&e->header->fragments.lock);
+    return f != TB_NONE;
 }
 
 /*
@@ -182,8 +181,11 @@ static void widen_block(uint16_t *a_lo, uint16_t *a_hi, uint32_t lo, uint32_t hi
     *a_hi = (uint16_t)h;
 }
 
-/* Dirty bytes of the blocks that [lo, hi) touches; of the whole buffer if it is not fragmented. */
-static uint64_t dirty_bytes_near(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
+/*
+ * Dirty bytes of the blocks that [lo, hi) touches; of the whole buffer if it is not fragmented. A repair asks also about a buffer
+ * that another client is about to fill.
+ */
+static TB_UNLOCKED uint64_t dirty_bytes_near(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
 {
     if (b->fragment == TB_NONE)
         return b->dirty_hi - b->dirty_lo;
@@ -192,6 +194,27 @@ static uint64_t dirty_bytes_near(const tb_engine *e, const struct tb_buffer *b, 
     for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++)
         bytes += (uint64_t)(block[i].dirty_hi - block[i].dirty_lo);
     return bytes;
+}
+
+/* Is there no gap in what is valid, and none in what is dirty, between the bounds? Only bytes [lo, hi) are looked at. */
+static bool is_single(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    uint32_t v_lo = most(lo, b->valid_lo), v_hi = least(hi, b->valid_hi), d_lo = most(lo, b->dirty_lo), d_hi = least(hi, b->dirty_hi);
+    uint32_t from, to;
+    return (v_lo >= v_hi || (tb_interval_valid(e, b, v_lo, v_hi, &from, &to) && from == v_lo && to == v_hi)) &&
+           (d_lo >= d_hi || (tb_interval_dirty(e, b, d_lo, d_hi, &from, &to) && from == d_lo && to == d_hi));
+}
+
+/*
+ * [lo, hi) has become valid or dirty. Where valid and dirty bytes are one interval each again, the bounds are those and the
+ * fragment goes: fragments are few, and reads of a buffer with one take the lock. A gap beside the new bytes, as there is nearly
+ * always until the buffer is full, ends the look. One store: if killed before it, the buffer keeps its fragment.
+ */
+static void join(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    uint32_t near = lo < BLOCK ? 0 : lo - BLOCK;
+    if (b->fragment != TB_NONE && is_single(e, b, near, hi + BLOCK) && is_single(e, b, 0, (uint32_t)tb_buffer_size(e, b)))
+        give_fragment(e, b);
 }
 
 /*
@@ -222,6 +245,8 @@ void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t h
     TB_ASSERT_WHOLE(tb_interval_is_whole(e, b));
     if ((after = dirty_bytes_near(e, b, lo, hi)) != before) /* overwriting dirty bytes touches no shared counter */
         tb_counters(e, b)->dirty += after - before;
+    if (after != before || !dirty)
+        join(e, b, lo, hi);
 }
 
 void tb_interval_set(const tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi)
@@ -288,12 +313,11 @@ bool tb_interval_dirty(const tb_engine *e, const struct tb_buffer *b, uint32_t l
     return first_of(e, b, lo, hi, true, from, to);
 }
 
-uint64_t tb_interval_dirty_bytes(const tb_engine *e, const struct tb_buffer *b)
+TB_UNLOCKED uint64_t tb_interval_dirty_bytes(const tb_engine *e, const struct tb_buffer *b)
 {
     return tb_buffer_is_dirty(b) ? dirty_bytes_near(e, b, b->dirty_lo, b->dirty_hi) : 0;
 }
 
-/* A fragment is given back when the valid bytes make one interval again: fragments are few. */
 void tb_interval_clean(tb_engine *e, struct tb_buffer *b)
 {
     tb_counters(e, b)->dirty -= tb_interval_dirty_bytes(e, b);
@@ -302,9 +326,7 @@ void tb_interval_clean(tb_engine *e, struct tb_buffer *b)
             blocks_of(e, b)[i].dirty_lo = blocks_of(e, b)[i].dirty_hi = 0;
     b->dirty_lo = b->dirty_hi = 0;
     b->version++; /* a flush that copied the dirty intervals earlier must see that they changed */
-    uint32_t from, to;
-    if (b->fragment != TB_NONE && tb_interval_valid(e, b, b->valid_lo, b->valid_hi, &from, &to) && from == b->valid_lo && to == b->valid_hi)
-        give_fragment(e, b);
+    join(e, b, 0, (uint32_t)tb_buffer_size(e, b));
 }
 
 static void cut16(uint16_t *lo, uint16_t *hi, uint32_t at)
@@ -340,6 +362,30 @@ void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at)
     if (b->valid_lo == b->valid_hi)
         give_fragment(e, b);
     tb_counters(e, b)->dirty += tb_interval_dirty_bytes(e, b);
+}
+
+/* Never dirty bytes: nothing else has them. */
+static bool is_apart(const struct tb_interval *block, uint32_t lo, uint32_t hi)
+{
+    return block->dirty_lo == block->dirty_hi && !touches(block->valid_lo, block->valid_hi, lo, hi);
+}
+
+/* The two intervals of a buffer with a fragment stay as they are: they are bounds, and may be too wide. */
+void tb_interval_forget_apart(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    assert(lo < hi && hi <= tb_buffer_size(e, b));
+    if (is_one_block(e, b) && b->dirty_lo == b->dirty_hi && !touches(b->valid_lo, b->valid_hi, lo, hi)) {
+        cut32(&b->valid_lo, &b->valid_hi, 0);
+        b->version++;
+    }
+    for (uint32_t i = lo / BLOCK; b->fragment != TB_NONE && i <= (hi - 1) / BLOCK; i++) {
+        struct tb_interval *block = &blocks_of(e, b)[i];
+        uint32_t start = i * BLOCK;
+        if (!is_apart(block, most(lo, start) - start, least(hi, start + BLOCK) - start))
+            continue;
+        cut16(&block->valid_lo, &block->valid_hi, 0);
+        b->version++;
+    }
 }
 
 void tb_interval_empty(tb_engine *e, struct tb_buffer *b)
@@ -491,7 +537,7 @@ int tb_interval_copy(tb_engine *e, struct tb_buffer *to, const struct tb_buffer 
 {
     assert(to->fragment == TB_NONE && tb_buffer_size(e, to) == tb_buffer_size(e, from));
     if (from->fragment != TB_NONE) {
-        if ((to->fragment = take_fragment(e)) == TB_NONE)
+        if (!split(e, to))
             return -ENOBUFS;
         memcpy(blocks_of(e, to), blocks_of(e, from), e->header->layout.fragment_bytes);
     }

@@ -3,9 +3,10 @@
  *
  * A buffer holds one valid and one dirty interval.  Where its bytes are no
  * single interval, it gets a fragment: the same two intervals for each 4 KiB
- * block.  Inside one block a disjoint write first fills the gap from the backing
- * file, so a small write reads at most the gap.  Fragments are few: where none
- * is free the caller flushes the buffer and starts it anew.
+ * block.  Inside one block a disjoint write forgets the other bytes if they are clean,
+ * else it first fills the gap from the backing file, so a small write reads at most the
+ * gap.  Fragments are few: where none is free the caller flushes the buffer and starts it
+ * anew.
  * All functions: the chunk's lock is held.
  */
 #ifndef TB_INTERVAL_H
@@ -26,6 +27,11 @@ int tb_interval_open(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi
  * Call before the bytes are copied: gaps are filled here.  -ENOBUFS as above.
  */
 int tb_interval_prepare(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, tb_gap_filler *fill, void *arg);
+/*
+ * Before prepare: a block with clean bytes alone forgets them where prepare would fill a gap beside them.  The PFS has them,
+ * so a reader waits for it, and this writer does not.
+ */
+void tb_interval_forget_apart(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi);
 /* Would a flush of [lo, hi) together with the dirty bytes of the same block also write a gap between them? */
 bool tb_interval_bridges(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi);
 /* The bytes are there: note them as valid, and dirty unless they came from the PFS. */

@@ -1,5 +1,5 @@
 /*
- * The file map: one hash from (file, class, cell) to buffer, the locks of chunks, and the
+ * The file map: one hash from (file, class, cell) to buffer, and the
  * list of each file's buffers. A change is a row of single stores. The buffer's state says
  * which side of the change counts, so the next holder of the lock finishes or undoes what
  * a killed one left (buffer/map_repair.c).
@@ -11,24 +11,9 @@
 #include "base/kill_point.h"
 #include "base/valid.h"
 #include "buffer/interval.h"
-#include "buffer/map_repair.h"
 #include "buffer/slab.h"
 #include "buffer/swap.h"
 #include "file/file.h"
-
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-    uint64_t h = (a + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull ^ b * 0x94d049bb133111ebull;
-    h ^= h >> 29;
-    h *= 0xd6e8feb86659fd93ull;
-    return h ^ h >> 32;
-}
-
-struct tb_chunk tb_chunk_of(const tb_engine *e, uint32_t file, uint64_t offset)
-{
-    uint64_t h = mix(file, tb_size_divide(offset, e->header->chunk));
-    return (struct tb_chunk){(uint32_t)h % TB_STRIPES, (uint32_t)(h >> 32)};
-}
 
 /* Neighbouring cells of one chunk and class get different buckets as long as there are enough. */
 uint32_t *tb_map_bucket(const tb_engine *e, struct tb_chunk chunk, uint32_t class_index, uint64_t cell)
@@ -46,93 +31,6 @@ static struct tb_chunk chunk_of_buffer(const tb_engine *e, const struct tb_buffe
 static uint32_t *bucket_of_buffer(const tb_engine *e, const struct tb_buffer *b)
 {
     return tb_map_bucket(e, chunk_of_buffer(e, b), tb_slab_layout(e, b)->class_index, b->cell);
-}
-
-/*
- * The count is odd while the chunk is locked. A killed holder left it odd; it stays odd
- * until the next holder unlocks.
- */
-static void begin_change(struct tb_chunk_lock *chunk)
-{
-    uint32_t sequence = atomic_load_explicit(&chunk->sequence, memory_order_relaxed);
-    atomic_store_explicit(&chunk->sequence, sequence | 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-}
-
-/* Locked by the chunk. Chains are repaired first: repairing a move relies on all LIVE buffers being in their chains. */
-static void repair(tb_engine *e, uint32_t stripe)
-{
-    tb_map_repair(e, stripe);
-    tb_move_repair(e, stripe);
-    e->region.locks->chunk[stripe].n_spilled++; /* the holder may have been about that, too */
-}
-
-/*
- * The file is noted for tb_chunk_wait_all. -EDEADLK in a signal handler that interrupted
- * this thread with the lock held.
- */
-int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset)
-{
-    uint32_t stripe = tb_chunk_of(e, file, offset).stripe;
-    struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
-    int rc = tb_lock_take(&chunk->lock);
-    if (rc < 0)
-        return rc;
-    begin_change(chunk);
-    atomic_store_explicit(&chunk->file, file, memory_order_relaxed);
-    if (rc == TB_LOCK_ORPHANED)
-        repair(e, stripe);
-    return (int)stripe;
-}
-
-/*
- * The even count is stored before the lock is dropped: a reader without lock believes its
- * copy only between two equal even counts.
- */
-void tb_chunk_unlock(tb_engine *e, int stripe)
-{
-    struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
-    uint32_t odd = atomic_load_explicit(&chunk->sequence, memory_order_relaxed);
-    assert(odd & 1 && chunk->moving == TB_MOVE_NONE);
-    TB_ASSERT_WHOLE(tb_chunk_is_whole(e, (uint32_t)stripe));
-    atomic_store_explicit(&chunk->sequence, odd + 1, memory_order_release);
-    tb_lock_drop(&chunk->lock);
-}
-
-/* Takes a microsecond if no chunk is locked. A lock that is held for another file is not waited for. */
-void tb_chunk_wait_all(tb_engine *e, uint32_t file)
-{
-    atomic_thread_fence(memory_order_seq_cst);
-    for (uint32_t stripe = 0; stripe < TB_STRIPES; stripe++) {
-        struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
-        if (!(chunk->sequence & 1) || chunk->file != file)
-            continue;
-        int rc = tb_lock_take(&chunk->lock);
-        if (rc < 0) /* this thread holds it: a signal handler interrupted it */
-            continue;
-        begin_change(chunk);
-        if (rc == TB_LOCK_ORPHANED)
-            repair(e, stripe);
-        tb_chunk_unlock(e, (int)stripe);
-    }
-}
-
-/* For repair. Taken in ascending order; others hold at most one stripe, so this cannot deadlock. */
-void tb_map_lock_all(tb_engine *e)
-{
-    for (uint32_t stripe = 0; stripe < TB_STRIPES; stripe++) {
-        struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
-        int rc = tb_lock_take(&chunk->lock);
-        begin_change(chunk);
-        if (rc == TB_LOCK_ORPHANED)
-            repair(e, stripe);
-    }
-}
-
-void tb_map_unlock_all(tb_engine *e)
-{
-    for (uint32_t stripe = TB_STRIPES; stripe-- > 0;)
-        tb_chunk_unlock(e, (int)stripe);
 }
 
 static struct tb_buffer *find(tb_engine *e, uint32_t file, struct tb_chunk chunk, uint32_t c, uint64_t cell)
@@ -492,13 +390,8 @@ bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b)
     if (file == TB_NONE)
         return false;
     uint32_t stripe = tb_chunk_of(e, file, cell * tb_buffer_size(e, b)).stripe;
-    struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
-    int rc = tb_lock_try(&chunk->lock);
-    if (rc < 0)
+    if (!tb_chunk_try_lock(e, stripe))
         return false;
-    begin_change(chunk);
-    if (rc == TB_LOCK_ORPHANED)
-        repair(e, stripe);
     bool drop = tb_buffer_is_at(b, file, cell) && tb_buffer_is_clean(b);
     if (drop)
         tb_map_drop(e, b);

@@ -10,25 +10,11 @@
 #ifndef TB_FILEMAP_H
 #define TB_FILEMAP_H
 
-#include "region/handle.h"
+#include "buffer/chunk.h"
 
-/* Which stripe a chunk is in, and where in the stripe's part of the hash its cells start. */
-struct tb_chunk {
-    uint32_t stripe, salt;
-};
-struct tb_chunk tb_chunk_of(const tb_engine *e, uint32_t file, uint64_t offset);
 /* The head of the chain that a cell of the chunk is in. */
 uint32_t *tb_map_bucket(const tb_engine *e, struct tb_chunk chunk, uint32_t class_index, uint64_t cell);
 
-/* Lock the chunk that holds `offset`; a stripe number >= 0, or -EDEADLK. */
-int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset);
-void tb_chunk_unlock(tb_engine *e, int stripe);
-/*
- * Wait until every thread that had locked a chunk of the file before the caller's change
- * has dropped it. A thread that locks one later sees the change, because it has a fence
- * after the lock.
- */
-void tb_chunk_wait_all(tb_engine *e, uint32_t file);
 /* All functions below: the caller has locked the chunk of every offset named. */
 
 /* The owner of the byte at `offset` and where its ownership ends (at most `limit`); NULL: none up to `*end`. */
@@ -84,12 +70,18 @@ static TB_UNLOCKED __attribute__((unused)) bool tb_buffer_is_at(const struct tb_
     return b->state == TB_BUFFER_LIVE && b->file == file && b->cell == cell;
 }
 
+/*
+ * Its version, to be compared later under the same lock: the same then means that nothing in the buffer changed. Writers in place
+ * move no version, so as to share the record with others' caches; they leave a buffer that was seen to the lock.
+ */
+static inline uint32_t tb_buffer_see(struct tb_buffer *b)
+{
+    b->flags |= TB_BUFFER_SEEN;
+    return b->version;
+}
+
 /* Free the predecessors that journal records referred to. */
 void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b);
-
-/* Nothing is published, changed or dropped until unlock_all. */
-void tb_map_lock_all(tb_engine *e);
-void tb_map_unlock_all(tb_engine *e);
 
 /* For the repair: the list alone; the file is locked. */
 #define TB_MOVING (TB_NONE - 1) /* file_prev of a buffer on its way to the front of the list */

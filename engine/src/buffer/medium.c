@@ -1,7 +1,7 @@
 /*
  * The bytes of a buffer: memory of the region for a memory tier, a slab's file for a
- * directory tier. Both charge the tier's device model, so that a modelled tier is as slow
- * as the one it models.
+ * directory tier, another node's memory for a remote tier. All charge the tier's device model, so that
+ * a modelled tier is as slow as the one it models.
  */
 #include "buffer/medium.h"
 
@@ -49,7 +49,8 @@ static char *memory_of(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uin
     return at;
 }
 
-static void charge_memory(tb_engine *e, uint32_t tier, enum tb_charge kind, uint32_t n)
+/* Not of a directory: its chain does it. */
+static void charge(tb_engine *e, uint32_t tier, enum tb_charge kind, uint32_t n)
 {
     const struct tb_config_tier *t = &e->header->config.tiers[tier];
     if (t->modelled)
@@ -62,11 +63,23 @@ int tb_medium_read(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_
     assert(lo + n <= tb_buffer_size(e, b));
     if (tb_tier_is_memory(e, tier)) {
         tb_copy_out(e->copy, to, memory_of(e, b, lo, n), n);
-        charge_memory(e, tier, TB_CHARGE_READ, n);
+        charge(e, tier, TB_CHARGE_READ, n);
         return 0;
+    }
+    if (tb_buffer_is_remote(e, b)) {
+        int rc = e->borrow->read(e, b, lo, n, to);
+        charge(e, tier, TB_CHARGE_READ, n);
+        return rc;
     }
     ssize_t r = tb_io_read_all(e->tier[tier], e->slab_fd[b->slab], to, n, tb_medium_offset(e, b, lo));
     return r < 0 ? (int)r : r == (ssize_t)n ? 0 : -EIO;
+}
+
+void tb_medium_will_read(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n)
+{
+    uint32_t tier = tb_slab_layout(e, b)->tier;
+    assert(tb_tier_is_directory(e, tier) && lo + n <= tb_buffer_size(e, b));
+    TB_IO(e->tier[tier], will_read, e->slab_fd[b->slab], (off_t)tb_medium_offset(e, b, lo), n);
 }
 
 int tb_medium_write(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n, const void *from)
@@ -75,8 +88,13 @@ int tb_medium_write(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32
     assert(lo + n <= tb_buffer_size(e, b));
     if (tb_tier_is_memory(e, tier)) {
         tb_copy_in(e->copy, memory_of(e, b, lo, n), from, n);
-        charge_memory(e, tier, TB_CHARGE_WRITE, n);
+        charge(e, tier, TB_CHARGE_WRITE, n);
         return 0;
+    }
+    if (tb_buffer_is_remote(e, b)) {
+        int rc = e->borrow->write(e, b, lo, n, from);
+        charge(e, tier, TB_CHARGE_WRITE, n);
+        return rc;
     }
     return tb_io_write_all(e->tier[tier], e->slab_fd[b->slab], from, n, tb_medium_offset(e, b, lo));
 }

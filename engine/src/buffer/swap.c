@@ -20,7 +20,7 @@ static struct tb_buffer *take_like(tb_engine *e, const struct tb_buffer *like, b
 {
     struct tb_buffer *b = NULL;
     for (uint32_t t = 0; t < e->header->config.n_tiers && !b; t++)
-        if (!in_directory || !tb_tier_is_memory(e, t))
+        if (tb_tier_is_directory(e, t) || (!in_directory && tb_tier_is_memory(e, t)))
             b = tb_tier_take_class(e, t, tb_slab_layout(e, like)->class_index, TB_HEAT_ANY);
     return b;
 }
@@ -59,6 +59,37 @@ void tb_buffer_discard(tb_engine *e, struct tb_buffer *b)
 {
     tb_interval_empty(e, b);
     tb_slab_give(e, b);
+}
+
+/* If killed here before the copy is published, repair frees it; after that, the copy owns the bytes. */
+int tb_buffer_replace(tb_engine *e, struct tb_buffer **b)
+{
+    struct tb_buffer *old = *b;
+    int rc = tb_buffer_copy(e, old, false, b);
+    if (!rc)
+        tb_map_replace(e, *b, old);
+    return rc;
+}
+
+bool tb_buffer_leave_remote(tb_engine *e, struct tb_buffer *b)
+{
+    bool leaves = tb_buffer_is_remote(e, b) && tb_buffer_is_clean(b);
+    if (leaves)
+        tb_map_drop(e, b);
+    return leaves;
+}
+
+int tb_buffer_leave_unread(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    uint32_t a, z;
+    assert(tb_buffer_is_remote(e, b));
+    if (tb_buffer_is_clean(b))
+        tb_map_drop(e, b);
+    else if (tb_interval_dirty(e, b, lo, hi, &a, &z))
+        return -EIO;
+    else
+        tb_interval_forget_clean(e, b);
+    return 0;
 }
 
 /* A journal record may refer to a predecessor: the new buffer takes it over. */

@@ -29,7 +29,7 @@ static unsigned long long mib(uint64_t bytes)
 
 /*
  * Names the key, so that the user knows which directory of several is meant. access() asks
- * for the real user, who is also the one that makes the instance: it is never set-uid.
+ * for the real user. That is also the user that makes the instance: it is never set-uid.
  */
 static int refuse_directory(const struct tb_config *c, const char *key, const char *path, struct tb_error *err)
 {
@@ -86,8 +86,8 @@ static bool go_up(char *path)
 }
 
 /*
- * Only a warning: a site may want it so. All directories above count, because who renames
- * one of them away takes along what is below it.
+ * Only a warning: a site may want it so. All directories above count, because a rename of
+ * one of them moves all that is below it.
  */
 bool tb_config_warn_of_tier(const struct tb_config *c, uint32_t t, struct tb_error *out)
 {
@@ -109,6 +109,53 @@ bool tb_config_warn_of_tier(const struct tb_config *c, uint32_t t, struct tb_err
     return who != NULL;
 }
 
+/* What a program may still be given, by the kernel's estimate; 0: it does not say. */
+static uint64_t free_memory(void)
+{
+    unsigned long long kib = 0;
+    char line[128];
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f && fgets(line, sizeof(line), f) && sscanf(line, "MemAvailable: %llu kB", &kib) != 1)
+        ;
+    if (f)
+        fclose(f);
+    return kib << 10;
+}
+
+/* This node lends as much as it borrows. */
+static int check_lent(const struct tb_config *c, uint32_t t, struct tb_error *err)
+{
+    uint64_t room = free_memory();
+    if (!room || c->tiers[t].capacity <= room)
+        return 0;
+    snprintf(
+        err->text, sizeof(err->text),
+        "%.300s: tiers[%u].capacity: %llu MiB, which this node lends to others, and it has %llu MiB of memory free; allowed: what fits",
+        c->file, t, mib(c->tiers[t].capacity), mib(room));
+    return -EINVAL;
+}
+
+/* Seconds for bytes of the size that is usual for a device's bandwidth; 0: not known. */
+static double seconds_of(const struct tb_config_tier *t)
+{
+    const struct tb_device *d = t->modelled ? &t->model : t->profiled ? &t->profile : NULL;
+    return d && d->write_bandwidth > 0 ? d->write_latency + TB_MIB / d->write_bandwidth : 0;
+}
+
+bool tb_config_warn_of_order(const struct tb_config *c, uint32_t t, struct tb_error *out)
+{
+    if (t + 1 >= c->n_tiers || (c->tiers[t].medium != TB_MEDIUM_REMOTE && c->tiers[t + 1].medium != TB_MEDIUM_REMOTE))
+        return false;
+    double first = seconds_of(&c->tiers[t]), second = seconds_of(&c->tiers[t + 1]);
+    if (!first || !second || first <= second)
+        return false;
+    snprintf(out->text, sizeof(out->text),
+             "%.300s: tiers[%u]: %s comes before %s, and is slower: by its figures a write of 1 MiB takes %.0f us, and %.0f us there; the "
+             "fastest tier comes first",
+             c->file, t, c->tiers[t].name, c->tiers[t + 1].name, first * 1e6, second * 1e6);
+    return true;
+}
+
 /* A tmpfs is refused for `fsync: tier`: it forgets what was promised when the node crashes. */
 static int check_tier(const struct tb_config *c, uint32_t t, struct tb_error *err)
 {
@@ -117,6 +164,8 @@ static int check_tier(const struct tb_config *c, uint32_t t, struct tb_error *er
     assert(t < c->n_tiers);
     char key[64];
     snprintf(key, sizeof(key), "tiers[%u].path", t);
+    if (tier->medium == TB_MEDIUM_REMOTE)
+        return check_lent(c, t, err);
     if (tier->medium != TB_MEDIUM_DIRECTORY)
         return 0;
     if (refuse_directory(c, key, tier->path, err) || refuse_open_tier(c, t, err))

@@ -33,23 +33,25 @@ static const char *const namespace_names[] = {"eager", "deferred", NULL};
 static const char *const fsync_names[] = {"tier", "pfs", "none", NULL};
 static const char *const flush_names[] = {"on-close", "watermark", "manual", NULL};
 static const char *const hint_names[] = {"normal", "sequential", "random", "once", "keep", NULL};
-static const char *const medium_names[] = {"memory", "directory", NULL};
+static const char *const medium_names[] = {"memory", "directory", "remote", NULL};
 
 /* clang-format off: one line each */
+#define NAME(names, at) (assert((size_t)(at) + 1 < sizeof(names) / sizeof((names)[0])), (names)[at])
 const char *tb_mode_name(enum tb_mode mode)
 {
-    assert((size_t)mode + 1 < sizeof(mode_names) / sizeof(mode_names[0]));
-    return mode_names[mode];
+    return NAME(mode_names, mode);
+}
+const char *tb_medium_name(enum tb_medium medium)
+{
+    return NAME(medium_names, medium);
 }
 const char *tb_fsync_name(enum tb_fsync fsync)
 {
-    assert((size_t)fsync + 1 < sizeof(fsync_names) / sizeof(fsync_names[0]));
-    return fsync_names[fsync];
+    return NAME(fsync_names, fsync);
 }
 const char *tb_flush_name(enum tb_flush_policy policy)
 {
-    assert((size_t)policy + 1 < sizeof(flush_names) / sizeof(flush_names[0]));
-    return flush_names[policy];
+    return NAME(flush_names, policy);
 }
 /* clang-format on */
 
@@ -311,13 +313,31 @@ static int tier_rules(const struct tb_config *c, uint32_t i, bool needs_path, st
         if (strcmp(c->tiers[k].name, t->name) == 0)
             return find_wrong(found, at, "%s: tiers[%u] has this name; allowed: one name for one tier", t->name, k);
     snprintf(at, sizeof(at), "%s.path", key);
-    if (t->medium == TB_MEDIUM_MEMORY && t->path[0])
-        return find_wrong(found, at, "%s: a memory tier has no path", t->path);
+    if (t->medium != TB_MEDIUM_DIRECTORY && t->path[0])
+        return find_wrong(found, at, "%s: a %s tier has no path", t->path, tb_medium_name(t->medium));
     if (t->medium == TB_MEDIUM_DIRECTORY && !t->path[0] && needs_path)
         return find_wrong(found, at, "is missing; a directory tier needs one");
     if (t->path[0] && c->pfs.path[0] && tb_path_is_under(t->path, c->pfs.path))
         return find_wrong(found, at, "%s lies under pfs.path %s; allowed: a place outside the PFS", t->path, c->pfs.path);
     return slab_rules(t, key, found);
+}
+
+/* Nodes lend their memory to nodes that they talk to. One such tier is enough: buffers of all sizes may be in it. */
+static int remote_rules(const struct tb_config *c, struct tb_finding *found)
+{
+    char at[64];
+    uint32_t first = tb_config_remote_tier(c);
+    snprintf(at, sizeof(at), "tiers[%u].medium", first);
+    if (first < c->n_tiers && c->several_nodes != TB_NODES_SHARED)
+        return find_wrong(found, at,
+                          "remote is other nodes' memory, and with nodes: %s they do not talk to each other; allowed: with nodes: shared",
+                          nodes_names[c->several_nodes]);
+    for (uint32_t t = first + 1; t < c->n_tiers; t++)
+        if (c->tiers[t].medium == TB_MEDIUM_REMOTE) {
+            snprintf(at, sizeof(at), "tiers[%u].medium", t);
+            return find_wrong(found, at, "remote: tiers[%u] is remote, too; allowed: one such tier", first);
+        }
+    return 0;
 }
 
 /*
@@ -387,6 +407,8 @@ static int config_rules(const struct tb_config *c, bool needs_path, struct tb_fi
     for (uint32_t i = 0; i < c->n_tiers && !rc; i++)
         rc = tier_rules(c, i, needs_path, found);
     if (!rc)
+        rc = remote_rules(c, found);
+    if (!rc)
         rc = region_rules(c, found);
     if (!rc)
         rc = network_rules(c, found);
@@ -404,17 +426,17 @@ static int config_rules(const struct tb_config *c, bool needs_path, struct tb_fi
 #define DEFAULT_BLOCK 4096u
 
 /* In blocks of 4 KiB: most of the room is for streams, some for small files and for ends of files.  A directory gets no buffers
- * of 4 KiB: a device is slow with them, and memory in front of it has them. */
+ * of 4 KiB, nor does other nodes' memory: a device and a network are slow with them, and memory in front of it has them. */
 static const struct tb_config_slab memory_slabs[] = {{1, 0.05}, {16, 0.25}, {256, 0.7}};
-static const struct tb_config_slab directory_slabs[] = {{16, 0.2}, {256, 0.8}};
+static const struct tb_config_slab other_slabs[] = {{16, 0.2}, {256, 0.8}};
 
 /* A tier that says neither block nor slabs.  Slabs count in blocks, so a block without slabs is refused (tier_rules). */
 static void fill_in_slabs(struct tb_config_tier *t)
 {
     bool memory = t->medium == TB_MEDIUM_MEMORY;
     if (!t->block && !t->n_slabs) {
-        t->n_slabs = memory ? sizeof(memory_slabs) / sizeof(*memory_slabs) : sizeof(directory_slabs) / sizeof(*directory_slabs);
-        memcpy(t->slabs, memory ? memory_slabs : directory_slabs, t->n_slabs * sizeof(*t->slabs));
+        t->n_slabs = memory ? sizeof(memory_slabs) / sizeof(*memory_slabs) : sizeof(other_slabs) / sizeof(*other_slabs);
+        memcpy(t->slabs, memory ? memory_slabs : other_slabs, t->n_slabs * sizeof(*t->slabs));
     }
     if (!t->block)
         t->block = DEFAULT_BLOCK;

@@ -26,7 +26,11 @@
 #define TB_MAX_UNIT_FILES 32
 #define TB_PATTERN_MAX 256
 
-enum tb_medium { TB_MEDIUM_MEMORY, TB_MEDIUM_DIRECTORY };
+enum tb_medium {
+    TB_MEDIUM_MEMORY,
+    TB_MEDIUM_DIRECTORY,
+    TB_MEDIUM_REMOTE, /* memory that other nodes lend, with `nodes: shared`: at most one tier */
+};
 
 enum tb_flush_policy { TB_FLUSH_ON_CLOSE, TB_FLUSH_WATERMARK, TB_FLUSH_MANUAL };
 
@@ -57,7 +61,7 @@ struct tb_config_prefix {
 
 /* user-defined placement: files that match all of it go to `tier`, the first with room. */
 struct tb_config_rule {
-    char pattern[TB_PATTERN_MAX]; /* of the path; `*` also stands for slashes */
+    char pattern[TB_PATTERN_MAX]; /* of the path; `*` also matches slashes */
     uint64_t at_least, at_most;   /* bytes of the file once written */
     uint32_t n_tiers;
     char name[TB_MAX_TIERS][TB_NAME_MAX]; /* as given */
@@ -66,7 +70,7 @@ struct tb_config_rule {
 
 /* data-locality: a file with dispersion units as byte ranges (config/byte_ranges.h). */
 struct tb_config_unit_file {
-    char pattern[TB_PATTERN_MAX]; /* of the path; `*` also stands for slashes */
+    char pattern[TB_PATTERN_MAX]; /* of the path; `*` also matches slashes */
     uint32_t first, n;            /* its ranges in the region's table */
 };
 
@@ -161,8 +165,18 @@ int tb_config_set_mode(struct tb_config *config, const char *mode, struct tb_err
 uint64_t tb_config_digest(const struct tb_config *config);
 
 const char *tb_mode_name(enum tb_mode mode);
+const char *tb_medium_name(enum tb_medium medium);
 const char *tb_flush_name(enum tb_flush_policy policy);
 const char *tb_fsync_name(enum tb_fsync fsync);
 int tb_mode_parse(const char *text, enum tb_mode *out);
+
+/* The tier in other nodes' memory, or the number of tiers where there is none. */
+static inline uint32_t tb_config_remote_tier(const struct tb_config *config)
+{
+    uint32_t t = 0;
+    while (t < config->n_tiers && config->tiers[t].medium != TB_MEDIUM_REMOTE)
+        t++;
+    return t;
+}
 
 #endif

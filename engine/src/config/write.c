@@ -17,7 +17,7 @@
 static void write_tier(FILE *out, const struct tb_config_tier *t)
 {
     char capacity[32], block[32];
-    fprintf(out, "  - name: %s\n    medium: %s\n", t->name, t->medium == TB_MEDIUM_MEMORY ? "memory" : "directory");
+    fprintf(out, "  - name: %s\n    medium: %s\n", t->name, tb_medium_name(t->medium));
     if (t->medium == TB_MEDIUM_DIRECTORY)
         fprintf(out, "    path: %s\n", t->path[0] ? t->path : "\"\"  # set before use");
     fprintf(out, "    capacity: %s\n    block: %s\n    slabs:\n", tb_format_size(t->capacity, capacity, sizeof(capacity)),

@@ -100,6 +100,22 @@ int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
     return tb_remote_copy(t, to, n, offset) ? 0 : -EREMOTE;
 }
 
+/* A read past the end waits for the device as every read does; the length is known to each client of a file system. */
+static bool is_past_end(const struct tb_target *t, uint64_t offset)
+{
+    struct stat st;
+    return t->fd >= 0 && TB_IO(t->io, fstat, t->fd, &st) == 0 && offset >= (uint64_t)st.st_size;
+}
+
+/* The other nodes of a shared file may have bytes past the end that this one sees. */
+int tb_target_read_gap(struct tb_target *t, void *to, size_t n, uint64_t offset)
+{
+    if (tb_is_shared(t->engine, &t->engine->region.files[t->file]) || !is_past_end(t, offset))
+        return tb_target_read(t, to, n, offset);
+    memset(to, 0, n);
+    return 0;
+}
+
 int tb_target_with_writable(struct tb_target *t, int (*act)(struct tb_target *, int, void *), void *arg)
 {
     int fd = t->fd >= 0 && t->can_write ? t->fd : reopen(t, O_WRONLY);
@@ -125,7 +141,7 @@ struct write_bytes {
 static int write_bytes(struct tb_target *t, int fd, void *arg)
 {
     const struct write_bytes *w = arg;
-    assert(t->io == tb_file_io(t->engine, t->file)); /* a scratch file's bytes never go to the PFS */
+    assert(t->io == tb_file_io(t->engine, t->file)); /* the bytes of a scratch file never go to the PFS */
     int rc = tb_io_write_all(t->io, fd, w->from, w->n, w->offset);
     tb_file_note_change(t->engine, &t->engine->region.files[t->file]);
     if (!rc)

@@ -19,8 +19,9 @@
 #include "buffer/of_file.h"
 #include "file/claim.h"
 
-#define RUN_BYTES (1u << 20)   /* adjacent dirty bytes are written in pieces of at most this, or one buffer */
-#define SHARE_BYTES (8u << 20) /* less is not worth a thread of its own */
+#define RUN_BYTES (2u << 20)   /* adjacent dirty bytes are written in pieces of at most this, or one buffer */
+#define SHARE_BYTES (8u << 20) /* less is not worth a thread of its own, */
+#define SHARE_SECONDS 1e-3     /* nor is less waiting for the PFS */
 #define SHARES_MAX 64u
 #define STEP_BYTES (16u << 20) /* bytes that a thread writes at least before it gives the claim to a waiter */
 
@@ -34,7 +35,7 @@ struct share {
     struct tb_flushed_part *parts;
     uint32_t n_parts, parts_room;
     bool journaled, gave_way;
-    int rc;
+    int rc, unread;
     uint64_t written;
     char *bytes;
     size_t room, n;
@@ -104,11 +105,11 @@ static int note_part(struct share *r, struct tb_flushed *out, uint32_t lo, uint3
     return 0;
 }
 
-static void note_first(const struct share *r, const struct tb_buffer *b, uint32_t end, struct tb_flushed *out)
+static void note_first(const struct share *r, struct tb_buffer *b, uint32_t end, struct tb_flushed *out)
 {
     tb_engine *e = r->c->target.engine;
     *out = (struct tb_flushed){.buffer = tb_buffer_number(e, b),
-                               .version = b->version,
+                               .version = tb_buffer_see(b),
                                .cell = b->cell,
                                .start = tb_buffer_start(e, b),
                                .journaled = b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE,
@@ -138,7 +139,7 @@ static bool may_write(const struct share *r, const struct tb_buffer *b, uint32_t
 }
 
 /* Copy the dirty bytes from `*at` on.  -EAGAIN: the run must be written first, `*at` says where to go on. */
-static int gather_from(struct share *r, const struct tb_buffer *b, uint32_t *at, struct tb_flushed *out)
+static int gather_from(struct share *r, struct tb_buffer *b, uint32_t *at, struct tb_flushed *out)
 {
     tb_engine *e = r->c->target.engine;
     uint32_t a, z, end = end_of(e, b, e->region.files[r->c->target.file].size);
@@ -170,7 +171,7 @@ static int gather(struct share *r, const struct tb_buffer_ref *ref, uint32_t *at
     int stripe = tb_flush_lock(r->c, ref->start);
     if (stripe < 0)
         return stripe;
-    const struct tb_buffer *b = find_now(r, ref);
+    struct tb_buffer *b = find_now(r, ref);
     *there = b != NULL;
     int rc = b ? gather_from(r, b, at, out) : 0;
     tb_flush_unlock(r->c, stripe);
@@ -184,7 +185,11 @@ static int copy_one(struct share *r, const struct tb_buffer_ref *ref)
     int rc;
     while ((rc = gather(r, ref, &at, &r->done[r->n_done], &there)) == -EAGAIN)
         if ((rc = write_run(r)))
-            break;
+            return rc;
+    if (rc == -EHOSTDOWN) {
+        r->unread = -EIO; /* the others go on: what can be put on the PFS is */
+        return 0;
+    }
     if (rc)
         return rc;
     assert(r->n_done + r->n_left < r->n_refs);
@@ -226,26 +231,93 @@ static void *copy_share_and_pay(void *arg)
     return NULL;
 }
 
-static uint32_t n_shares(const struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n)
+/* The writes that a list of buffers comes to, as far as it was walked. */
+struct runs {
+    uint64_t end, bytes; /* of the last one */
+    uint64_t dirty;      /* bytes of all */
+    uint32_t n;
+};
+
+/* Without a lock: what has changed when the bytes are copied makes other runs, and no harm. */
+static TB_UNLOCKED bool begins_run(const tb_engine *e, const struct tb_buffer_ref *ref, struct runs *r)
 {
-    uint64_t span = n ? refs[n - 1].start - refs[0].start : 0, most = span / SHARE_BYTES + 1;
-    uint32_t threads = c->target.engine->flush_threads < SHARES_MAX ? c->target.engine->flush_threads : SHARES_MAX;
-    return threads > most ? (uint32_t)most : threads ? threads : 1;
+    const struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    uint64_t size = tb_buffer_size(e, b);
+    bool begins = !r->n || ref->start != r->end || r->bytes + size > RUN_BYTES;
+    r->n += begins;
+    r->bytes = begins ? size : r->bytes + size;
+    r->end = ref->start + size;
+    r->dirty += b->dirty_hi > b->dirty_lo ? b->dirty_hi - b->dirty_lo : 0;
+    return begins;
 }
 
-/* Equal parts of the list, in order of offset, so that each thread writes one stretch of the file. */
-static void share_out(struct tb_flush_copy *c, struct share *shares, uint32_t n, const struct tb_buffer_ref *refs, uint32_t n_refs)
+static struct runs all_runs(const tb_engine *e, const struct tb_buffer_ref *refs, uint32_t n)
 {
-    uint64_t largest = c->target.engine->header->layout.class_size[c->target.engine->header->layout.n_classes - 1];
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t from = (uint32_t)((uint64_t)n_refs * i / n), to = (uint32_t)((uint64_t)n_refs * (i + 1) / n);
+    struct runs r = {0};
+    for (uint32_t i = 0; i < n; i++)
+        begins_run(e, &refs[i], &r);
+    return r;
+}
+
+/* What the PFS's model or profile says; NULL: nothing is known. */
+static const struct tb_device *pfs_figures(const tb_engine *e)
+{
+    const struct tb_config *c = tb_config_of(e);
+    return c->pfs.modelled ? &c->pfs.model : c->pfs.profiled ? &c->pfs.profile : NULL;
+}
+
+double tb_pfs_latency(const tb_engine *e)
+{
+    const struct tb_device *d = pfs_figures(e);
+    return d ? d->write_latency : 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/*
+ * So many that the PFS has always a transfer to do while the others wait. More would only make a queue there, in which a
+ * program's read waits, too.
+ */
+static uint64_t worth_waiting(const tb_engine *e, const struct runs *r)
+{
+    const struct tb_device *d = pfs_figures(e);
+    double waiting = r->n * tb_pfs_latency(e), transfer = d && d->write_bandwidth > 0 ? (double)r->dirty / d->write_bandwidth : 0;
+    uint64_t most = (uint64_t)(waiting / SHARE_SECONDS);
+    return transfer * (double)most > waiting ? 2 + (uint64_t)(waiting / transfer) : most;
+}
+
+/* As many as the bytes or the waiting are worth, and none without a write. */
+static uint32_t n_shares(const struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n, const struct runs *r)
+{
+    const tb_engine *e = c->target.engine;
+    uint64_t span = n ? refs[n - 1].start - refs[0].start : 0, by_bytes = span / SHARE_BYTES + 1, by_waiting = worth_waiting(e, r);
+    uint64_t most = least(by_waiting > by_bytes ? by_waiting : by_bytes, r->n), threads = least(e->flush_threads, SHARES_MAX);
+    return (uint32_t)(most < 2 || threads < 2 ? 1 : least(most, threads));
+}
+
+/* Parts of the list with equally many writes, in order of offset, so that each thread writes one stretch of the file. */
+static void share_out(struct tb_flush_copy *c, struct share *shares, uint32_t n, const struct tb_buffer_ref *refs, uint32_t n_refs,
+                      uint32_t n_runs)
+{
+    const tb_engine *e = c->target.engine;
+    uint64_t largest = e->header->layout.class_size[e->header->layout.n_classes - 1];
+    uint32_t from[SHARES_MAX + 1] = {0}, begun = 1;
+    struct runs r = {0};
+    assert(n <= n_runs || n == 1);
+    for (uint32_t i = 0; i < n_refs && begun < n; i++)
+        if (begins_run(e, &refs[i], &r) && r.n - 1 == (uint64_t)n_runs * begun / n)
+            from[begun++] = i;
+    from[n] = n_refs;
+    for (uint32_t i = 0; i < n; i++)
         shares[i] = (struct share){.c = c,
-                                   .refs = refs + from,
-                                   .n_refs = to - from,
-                                   .done = c->done + from,
-                                   .left = c->left + from,
+                                   .refs = refs + from[i],
+                                   .n_refs = from[i + 1] - from[i],
+                                   .done = c->done + from[i],
+                                   .left = c->left + from[i],
                                    .room = largest > RUN_BYTES ? (size_t)largest : RUN_BYTES};
-    }
 }
 
 /* Append a share's parts to those of the shares before it. */
@@ -298,6 +370,7 @@ static int add_up(struct tb_flush_copy *c, struct share *shares, uint32_t n)
             c->left[c->n_left++] = shares[i].left[k];
         c->journaled |= shares[i].journaled;
         c->gave_way |= shares[i].gave_way;
+        c->unread = c->unread ? c->unread : shares[i].unread;
         c->written += shares[i].written;
         rc = rc ? rc : shares[i].rc ? shares[i].rc : added;
         free(shares[i].parts);
@@ -321,7 +394,8 @@ int tb_flush_copy(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uin
 {
     struct share shares[SHARES_MAX];
     bool started[SHARES_MAX] = {false};
-    uint32_t n = n_shares(c, refs, n_refs);
+    struct runs runs = all_runs(c->target.engine, refs, n_refs);
+    uint32_t n = n_shares(c, refs, n_refs, &runs);
     assert(c->target.fd >= 0 && c->target.can_write && tb_file_is_claimed(c->target.engine, c->target.file));
     TB_ASSERT_WHOLE(is_ascending(refs, n_refs));
     c->n_done = c->n_left = c->n_parts = 0;
@@ -331,7 +405,7 @@ int tb_flush_copy(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uin
     c->left = malloc((n_refs + 1) * sizeof(*c->left));
     if (!c->done || !c->left)
         return -ENOMEM;
-    share_out(c, shares, n, refs, n_refs);
+    share_out(c, shares, n, refs, n_refs, runs.n);
     for (uint32_t i = 1; i < n; i++)
         started[i] = pthread_create(&shares[i].thread, NULL, copy_share_and_pay, &shares[i]) == 0;
     for (uint32_t i = 0; i < n; i++)

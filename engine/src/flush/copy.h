@@ -41,7 +41,7 @@ struct tb_flushed_part {
 struct tb_flush_copy {
     struct tb_target target;      /* its descriptor is writable */
     bool locked;                  /* the caller holds the chunk of all listed buffers, and keeps it */
-    bool gives_way;               /* ends early when somebody waits for the file's claim */
+    bool gives_way;               /* ends early when another process waits for the file's claim */
     const struct tb_ranges *only; /* of all dirty bytes these; NULL: all */
     bool settled;                 /* the list was made when no move could be under way any more */
 
@@ -55,11 +55,15 @@ struct tb_flush_copy {
     struct tb_buffer_ref *left; /* of the list, in its order: n_left that were not copied, */
     uint32_t n_left;
     bool gave_way; /* some of them because it ended early */
+    int unread;    /* 0, or why some that are in another node's memory could not be read: these stay dirty, and are not in `left` */
 };
 
 /* `refs` are in order of offset.  0 or negative errno; the caller frees the outcome either way. */
 int tb_flush_copy(struct tb_flush_copy *copy, const struct tb_buffer_ref *refs, uint32_t n);
 void tb_flush_copy_free(struct tb_flush_copy *copy);
+
+/* Seconds that a write to the PFS waits beside its transfer, as its model or profile says; other writes may go on meanwhile. */
+double tb_pfs_latency(const tb_engine *e);
 
 /* The chunk of a listed buffer, as tb_chunk_lock. A caller that holds it all along loses nothing in between. */
 static inline int tb_flush_lock(const struct tb_flush_copy *c, uint64_t start)

@@ -22,13 +22,16 @@
 #include "file/times.h"
 #include "flush/backing.h"
 #include "flush/copy.h"
+#include "flush/queue.h"
 #include "io/identity.h"
 #include "journal/journal.h"
 #include "namespace/rename.h"
+#include "region/clients.h"
 #include "shared/commit.h"
 
 #define SOME_LOOKS 4096u /* buffers looked at for dirty ones */
 #define SOME_CHOICE 8u   /* dirty ones looked at */
+#define OWN_SECONDS 2e-3 /* of waiting for the PFS that a program's process does itself */
 
 struct some { /* buffers of one tier, about so many bytes */
     uint32_t tier;
@@ -51,6 +54,12 @@ static void remove_parts(struct tb_flush_copy *c, const struct tb_flushed *d, st
     tb_map_count_dirty(e, b);
 }
 
+/* It may have been recorded only since it was copied. */
+static bool is_journaled(const struct tb_buffer *b)
+{
+    return b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE;
+}
+
 /*
  * Locked by the chunk. Only if the version is that of the copy, and no fsync recorded the
  * buffer after its records were made void: nothing would make the newer record void.
@@ -64,15 +73,14 @@ static void set_clean(struct tb_flush_copy *c, const struct tb_flushed *d, bool 
     int stripe = tb_flush_lock(c, d->start);
     if (stripe < 0)
         return;
+    bool same = tb_buffer_is_at(b, c->target.file, d->cell) && b->version == d->version;
+    bool journaled = same && is_journaled(b);
     if (d->partial) {
-        bool journaled = b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE; /* perhaps only since it was copied */
-        if (tb_buffer_is_at(b, c->target.file, d->cell) && b->version == d->version && (d->journaled || !journaled))
+        if (same && (d->journaled || !journaled))
             remove_parts(c, d, b);
         tb_flush_unlock(c, stripe);
         return;
     }
-    bool same = tb_buffer_is_at(b, c->target.file, d->cell) && b->version == d->version;
-    bool journaled = same && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE); /* perhaps only since it was copied */
     bool newer = same && b->flags & TB_BUFFER_JOURNALED && !d->sealed;
     if (same && !newer && (d->voided || !journaled)) {
         *dropped_journaled |= journaled;
@@ -270,8 +278,8 @@ static bool claim_again(tb_engine *e, uint32_t file, const struct tb_identity *i
 }
 
 /*
- * Let a waiter have the claim once, then claim again. Another node may have taken bytes in between: then a new grant comes first, since
- * who waits for other nodes must not hold the claim. `*rc`: there is none.
+ * Let a waiter have the claim once, then claim again. Another node may have taken bytes in between. Then a new grant comes first, since
+ * a process that waits for other nodes must not hold the claim. `*rc`: why there is no grant.
  */
 static bool give_way(struct tb_flush_copy *c, bool named, int *rc)
 {
@@ -312,7 +320,7 @@ static int flush_all(struct tb_flush_copy *c, bool sync, bool named, bool *gone)
         tb_flush_copy_free(c);
     } while (n);
     free(refs); /* the last list had no buffer that was left */
-    return rc;
+    return rc ? rc : c->unread;
 }
 
 static int flush_some(struct tb_flush_copy *c, const struct some *some)
@@ -323,7 +331,7 @@ static int flush_some(struct tb_flush_copy *c, const struct some *some)
     int rc = n ? flush_refs(c, refs, n, false) : 0;
     tb_flush_copy_free(c);
     free(refs);
-    return rc;
+    return rc ? rc : c->unread;
 }
 
 /* The file takes its place. That moves its ctime, so the backing file is looked at once more. */
@@ -425,6 +433,7 @@ int tb_flush_and_empty(struct tb_target *t, struct tb_buffer *b)
     struct one one = {.copy = {.locked = true}, .ref = {tb_buffer_number(e, b), b->cell, tb_buffer_start(e, b)}};
     assert(tb_buffer_is_at(b, t->file, b->cell) && tb_file_is_claimed(e, t->file));
     int rc = tb_target_with_writable(t, put_one, &one);
+    rc = rc ? rc : one.copy.unread;
     if (!rc) {
         set_all_clean(&one.copy);
         TB_STEP("flushed one");
@@ -517,9 +526,23 @@ void tb_flush_unclaim(tb_engine *e, uint32_t file)
     tb_grant_end(e, file);
 }
 
+/*
+ * A program's own process writes with one thread and waits for each write. Where those waits are long the daemon's threads
+ * do the most of it. They open the file by its name.
+ */
+static bool is_better_handed_over(tb_engine *e, uint32_t file)
+{
+    const struct tb_file *f = &e->region.files[file];
+    bool long_waits = f->n_dirty > 1 && (f->n_dirty - 1) * tb_pfs_latency(e) > OWN_SECONDS;
+    return long_waits && !e->flush_threads && tb_config_of(e)->flush.threads > 1 && !tb_is_shared(e, f) && tb_file_may_flush(f) &&
+           tb_daemon_is_alive(e->header) && tb_target_is_named(e, file);
+}
+
 /* A program asked for it: what it committed has gone from other nodes when this returns. */
 struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync)
 {
+    if (is_better_handed_over(e, file))
+        tb_flush_hand_over(e, file);
     if (!tb_flush_claim(e, file)) /* the record was freed: it is flushed */
         return (struct tb_flush_result){0, 0};
     struct tb_flush_result result = tb_flush_giving_way(e, file, fd, sync);

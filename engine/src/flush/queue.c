@@ -5,12 +5,22 @@
  */
 #include "flush/queue.h"
 
+#include <sched.h>
+#include <time.h>
+
+#include "base/clock.h"
 #include "base/kill_point.h"
+#include "base/wait.h"
 #include "file/file.h"
 #include "file/state.h"
+#include "region/clients.h"
 #include "region/event.h"
 
-#define IDLE_NS 50000000 /* a thread without work looks at least this often: whoever should wake it may have been killed */
+#define SOON_NS 20000    /* a thread looks so long before it sleeps: to be woken costs about as much, and the client a call */
+#define IDLE_NS 50000000 /* a thread without work looks at least this often: the process that should wake it may have been killed */
+
+#define LOOK_NS 50000    /* how often who handed a file over looks whether it was taken, */
+#define QUEUED_LOOKS 40u /* so often at most: then all flush threads have other work */
 
 /* Make the queue anew from the QUEUED flags. What a flush thread took has another flag, so no file is listed twice. */
 static void repair_queue(tb_engine *e)
@@ -80,6 +90,21 @@ void tb_flush_queue(tb_engine *e, uint32_t file)
         tb_event_wake(&h->queue.event);
 }
 
+/* A thread that took the file waits for its claim as the caller would; if it is killed, no daemon lives. */
+void tb_flush_hand_over(tb_engine *e, uint32_t file)
+{
+    const struct tb_file *f = &e->region.files[file];
+    struct tb_wait wait = {0};
+    tb_flush_queue(e, file);
+    for (uint32_t looks = 0; f->flags & TB_FILE_TAKEN || (f->flags & TB_FILE_QUEUED && looks < QUEUED_LOOKS); looks++) {
+        if (!tb_daemon_is_alive(e->header))
+            break;
+        tb_wait_go_on(&wait, e->header->daemon.pid);
+        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+    }
+    tb_wait_end(&wait);
+}
+
 /*
  * The caller claims the file, and then ends TAKEN: until then the record cannot be freed. If
  * killed before that, tb_flush_requeue puts it back.
@@ -101,9 +126,20 @@ uint32_t tb_flush_dequeue(tb_engine *e)
     return file;
 }
 
-/* A daemon that was killed while it slept leaves `asleep` set: that costs the next client one call in vain. */
-void tb_flush_wait(tb_engine *e, uint32_t seen)
+/* Gives way each time: on a busy machine the client that is waited for may need this core. */
+static bool comes_soon(const tb_engine *e, uint32_t seen)
 {
+    for (uint64_t until = tb_now_ns() + SOON_NS; e->header->queue.event == seen; sched_yield())
+        if (tb_now_ns() > until)
+            return false;
+    return true;
+}
+
+/* A daemon that was killed while it slept leaves `asleep` set: that costs the next client one call in vain. */
+void tb_flush_wait(tb_engine *e, uint32_t seen, bool look_first)
+{
+    if (look_first && comes_soon(e, seen))
+        return;
     e->header->queue.asleep = true;
     tb_event_wait(&e->header->queue.event, seen, IDLE_NS);
 }

@@ -12,6 +12,8 @@
 
 /* Hand a file to the daemon's flush threads. */
 void tb_flush_queue(tb_engine *e, uint32_t file);
+/* The same, and wait until one of them has claimed it. Where all have other work, or no daemon lives, the wait ends soon. */
+void tb_flush_hand_over(tb_engine *e, uint32_t file);
 /* Make the queue anew from the flags of the files, for when no daemon takes from it any more. */
 void tb_flush_requeue(tb_engine *e);
 /* Under the queue's lock. */
@@ -20,8 +22,9 @@ bool tb_queue_is_valid(const tb_engine *e);
 uint32_t tb_flush_dequeue(tb_engine *e);
 /*
  * Sleep until a file comes in, 50 ms at most. `seen` is the queue's event, read before the queue
- * was looked at, so a file that came in between ends the wait at once.
+ * was looked at, so a file that came in between ends the wait at once. `look_first`: for a few
+ * microseconds without sleeping, as where one file has just come others often follow.
  */
-void tb_flush_wait(tb_engine *e, uint32_t seen);
+void tb_flush_wait(tb_engine *e, uint32_t seen, bool look_first);
 
 #endif

@@ -67,12 +67,14 @@ static void flush_queued(tb_engine *e, uint32_t file)
 static void *flush_loop(void *arg)
 {
     tb_engine *e = arg;
+    bool worked = false;
     while (!e->background->stop) {
         uint32_t seen = e->header->queue.event, file = tb_flush_dequeue(e);
         if (file != TB_NONE)
             flush_queued(e, file);
         else
-            tb_flush_wait(e, seen);
+            tb_flush_wait(e, seen, worked);
+        worked = file != TB_NONE;
     }
     return NULL;
 }

@@ -25,6 +25,7 @@
 #include "namespace/route.h"
 #include "placement/placement.h"
 #include "region/directories.h"
+#include "shared/borrow.h"
 #include "tiering/stream.h"
 
 #define OWN_FD_FROM 600 /* the engine's descriptors are above those that programs number themselves */
@@ -89,7 +90,7 @@ static int open_tier(tb_engine *e, uint32_t t)
     return 0;
 }
 
-/* For whom another client waits, so that a wait can be traced to the process at its end. */
+/* The process that another client waits for. So a wait can be traced to the process at its end. */
 static int waits_for(const void *of, int pid)
 {
     const struct tb_region *r = of;
@@ -155,6 +156,7 @@ tb_engine *tb_client_new(struct tb_io *base)
     e->slot = TB_NONE;
     e->any = (struct tb_engine_io){.io = {.ops = tb_layer_ops()}, .engine = e};
     e->note_name = tb_place_note_name;
+    e->borrow = tb_borrow_by_daemon();
     for (uint32_t s = 0; s < TB_MAX_TIERS * TB_MAX_SLABS; s++)
         e->slab_fd[s] = -1;
     return e;
@@ -167,12 +169,12 @@ bool tb_client_is_valid(const tb_engine *e)
            e->routed && e->placement && e->local_refs && e->readers && e->mapped;
 }
 
-/* A slab of a directory tier has a descriptor, one of a memory tier has none. */
+/* A slab of a directory tier has a descriptor, others have none. */
 bool tb_client_is_whole(const tb_engine *e)
 {
     const struct tb_layout *l = &e->header->layout;
     for (uint32_t s = 0; s < l->n_slabs; s++)
-        if (tb_tier_is_memory(e, l->slab[s].tier) != (e->slab_fd[s] < 0))
+        if (tb_tier_is_directory(e, l->slab[s].tier) != (e->slab_fd[s] >= 0))
             return false;
     return tb_client_is_valid(e) && (e->journal_fd < 0) == (e->mark_fd < 0);
 }

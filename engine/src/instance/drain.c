@@ -25,6 +25,7 @@
 #include "layer/repair.h"
 #include "namespace/deferred.h"
 #include "region/handle.h"
+#include "shared/borrow.h"
 #include "shared/commit.h"
 
 #define MAX_THREADS 64
@@ -77,8 +78,32 @@ static void keep_lost(tb_engine *e, uint32_t file, struct tb_file_report *r)
         return;
     struct tb_flush_result result = tb_flush_file(e, file, fd, true);
     close(fd);
-    if (!result.error)
+    r->is_over = !result.error;
+    if (r->is_over)
         tb_lost_say(kept, result.bytes, r->why, sizeof(r->why));
+}
+
+/*
+ * The file is claimed, and no daemon of this node lives: what other nodes had of it in their memory is lost, and is named once, so that the
+ * instance can end.
+ */
+static bool forget_borrowed(tb_engine *e, uint32_t file, struct tb_file_report *r)
+{
+    char where[400];
+    if (!e->lost || !tb_borrowed_describe(e, file, where, sizeof(where)))
+        return false;
+    snprintf(r->why, sizeof(r->why), "lost: %s", where);
+    tb_borrowed_forget(e, file);
+    e->lost->n_borrowed++;
+    return true;
+}
+
+/* Of an error of input or output: where the bytes are that could not be read. */
+static void say_borrowed(tb_engine *e, uint32_t file, struct tb_file_report *r)
+{
+    char where[400];
+    if (r->error == -EIO && tb_borrowed_describe(e, file, where, sizeof(where)))
+        snprintf(r->why, sizeof(r->why), "not flushed: %s", where);
 }
 
 /*
@@ -106,6 +131,7 @@ static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
     show_name(e, r);
     if (!tb_flush_claim(e, file))
         return;
+    bool borrowed = forget_borrowed(e, file, r);
     if (is_to_drain(f)) {
         struct tb_flush_result result = tb_flush_giving_way(e, file, -1, true);
         r->bytes = result.bytes;
@@ -116,13 +142,19 @@ static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
         tb_flush_unclaim(e, file);
         r->error = tb_shared_finish(e, file);
     }
+    if (borrowed && !r->error) {
+        r->error = -ENODATA;
+        r->is_over = true;
+    } else {
+        say_borrowed(e, file, r);
+    }
 }
 
 /* With the lock. */
 static void note_done(struct drain *d, const struct tb_file_report *r)
 {
     if (r->error) {
-        d->error = d->error || r->why[0] ? d->error : r->error;
+        d->error = d->error || r->is_over ? d->error : r->error;
         if (d->report)
             d->report(d->arg, r);
     }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/private_files.h"
 #include "base/report.h"
 #include "file/file.h"
 #include "file/name_tree.h"
@@ -34,16 +35,21 @@ static uint32_t live_clients(const struct tb_region *r)
 }
 
 /*
- * A living process ends the instance. If that process is killed, the mark `closed` stays,
- * but the lock of the lease is free.
+ * By the lease, if there is one. The daemon's mutex would not do: each process that asks holds it for a moment, and a dead
+ * daemon would seem to live. The order matters: a process that ends an instance has its lock before the daemon ends, and
+ * until the region's file is gone. If that process is killed, the mark `closed` stays, but its lock is free.
  */
-static bool is_being_ended(struct tb_header *h, int region)
+static void ask_lease(struct tb_header *h, int region, struct tb_instance_info *out)
 {
-    int fd = h->registry.closed ? tb_lease_open(&h->config, h->host, h->name, dup(region)) : -1;
-    bool is = fd >= 0 && tb_lease_is_locked(fd, TB_LEASE_ENDING);
-    if (fd >= 0)
+    int fd = tb_lease_open(&h->config, h->host, h->name, dup(region));
+    bool has = fd >= 0;
+    out->daemon_alive = has ? tb_lease_is_locked(fd, TB_LEASE_DAEMON) : tb_daemon_is_alive(h);
+    bool is_being_ended = has && tb_lease_is_locked(fd, TB_LEASE_ENDING);
+    bool is_being_made = has && !h->daemon.pid && tb_lease_is_locked(fd, TB_LEASE_USED);
+    out->is_left = !out->daemon_alive && !is_being_ended && !is_being_made && tb_file_is_linked(region);
+    out->ends = (h->registry.closed && is_being_ended) || (h->daemon.is_to_end && !out->n_clients);
+    if (has)
         close(fd);
-    return is;
 }
 
 /* Read without a lock: the numbers may be of different moments. */
@@ -55,10 +61,9 @@ static void read_info(const struct tb_region *r, int region, struct tb_instance_
     snprintf(out->config_file, sizeof(out->config_file), "%s", h->config.file);
     out->config_digest = h->digest;
     out->daemon_pid = h->daemon.pid;
-    out->daemon_alive = tb_daemon_is_alive(h);
     out->daemon_gave_up = h->daemon.gave_up;
     out->n_clients = live_clients(r);
-    out->ends = is_being_ended(h, region) || (h->daemon.is_to_end && !out->n_clients);
+    ask_lease(h, region, out);
     out->region_bytes = h->bytes;
     out->huge_pages = h->huge_pages;
 }

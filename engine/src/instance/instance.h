@@ -25,8 +25,9 @@ struct tb_instance_info {
     pid_t daemon_pid; /* 0: it never ran */
     bool daemon_alive;
     bool daemon_gave_up; /* it ended because it waited in vain for a process that was stopped */
-    uint32_t n_clients;  /* attached processes that live, but for the daemon and whoever asks through a handle */
+    uint32_t n_clients;  /* attached processes that live, without the daemon and without the process that asks through a handle */
     bool ends;           /* it is being stopped, or tb_instance_is_idle */
+    bool is_left;        /* its daemon is gone, and no living process makes or ends it */
     uint64_t region_bytes;
     enum tb_huge_pages huge_pages;
 };
@@ -44,7 +45,7 @@ const struct tb_config *tb_instance_config(tb_engine *engine);
 
 /* Called by the daemon's main thread once; -EBUSY another one lives. */
 int tb_instance_become_daemon(tb_engine *engine);
-/* Before it ends with something left undone, for a process that is stopped: whoever stops the instance learns of it. */
+/* Called before the daemon ends with work left undone, because a process is stopped: `tierctl stop` will report it. */
 void tb_instance_give_up(tb_engine *engine);
 
 /* A client asked the daemon to end after it (HERMES_STOP_DAEMON), and no client is left. */

@@ -26,6 +26,7 @@ struct tb_lost {
     struct tb_io *pfs;
     struct tb_identity root; /* of the PFS, when the instance was started: inode and birth time */
     _Atomic int n;           /* files made */
+    _Atomic int n_borrowed;  /* files with bytes that were only in other nodes' memory: nothing is kept of these */
 };
 
 /* Does that error of opening a file say that it is not there any more? */

@@ -1,8 +1,6 @@
 /*
- * Writing and reading the bytes of a file through its buffers: layer/data.h tells the
- * order. A write is repeated chunk by chunk. It goes back and begins the chunk anew
- * whenever it had to drop the lock, so other processes see all of a chunk's write or none
- * of it.
+ * Writing and reading the bytes of a file through its buffers: layer/data.h tells the order. A write is repeated chunk by chunk. It
+ * goes back and begins the chunk anew whenever it had to drop the lock, so other processes see all of a chunk's write or none of it.
  */
 #include "layer/data.h"
 
@@ -12,11 +10,11 @@
 
 #include "base/kill_point.h"
 #include "buffer/heat.h"
+#include "buffer/in_place.h"
 #include "buffer/interval.h"
 #include "buffer/map.h"
 #include "buffer/medium.h"
 #include "buffer/of_file.h"
-#include "buffer/peek.h"
 #include "buffer/slab.h"
 #include "buffer/swap.h"
 #include "file/claim.h"
@@ -27,11 +25,13 @@
 #include "layer/end.h"
 #include "placement/placement.h"
 #include "shared/commit.h"
+#include "tiering/ahead.h"
 #include "tiering/promote.h"
 #include "tiering/stage.h"
 
 #define UNGRANTED (-EREMOTEIO) /* bytes would go to the PFS that were not committed (shared/commit.h): of the write, */
 #define UNFLUSHED (-ECOMM)     /* or of a buffer that is in its way */
+#define UNNOTED (-EXFULL)      /* too many writes of the file have no commit (tb_shared_note_write) */
 #define FETCHES 1000
 #define READS_UNLOCKED 4 /* of a file that is cut again and again; then the read takes the end lock, and the next cut waits */
 
@@ -41,24 +41,9 @@ static int fill_from_backing(void *arg, struct tb_buffer *b, uint32_t lo, uint32
     struct tb_target *t = arg;
     char bytes[TB_BLOCK_MIN];
     assert(hi - lo <= sizeof(bytes));
-    int rc = tb_target_read(t, bytes, hi - lo, tb_buffer_start(t->engine, b) + lo);
+    int rc = tb_target_read_gap(t, bytes, hi - lo, tb_buffer_start(t->engine, b) + lo);
     TB_MEETING("gap fetched");
     return rc ? rc : tb_medium_write(t->engine, b, lo, hi - lo, bytes);
-}
-
-/*
- * A journal record refers to the bytes of `old`, so they must stay as they are until a
- * newer record or a flush covers them. Writing goes on in a copy of the buffer. Locked by
- * the chunk.
- * If killed here before the copy is published, repair frees it; after that, the copy owns
- * the bytes.
- */
-static int replace_journaled(tb_engine *e, struct tb_buffer *old, struct tb_buffer **out)
-{
-    int rc = tb_buffer_copy(e, old, false, out);
-    if (!rc)
-        tb_map_replace(e, *out, old);
-    return rc;
 }
 
 /*
@@ -69,9 +54,8 @@ static int replace_journaled(tb_engine *e, struct tb_buffer *old, struct tb_buff
 static int lock_to_write(struct tb_target *t, uint64_t offset)
 {
     for (;;) {
-        int stripe = tb_chunk_lock(t->engine, t->file, offset);
         /* take the lock first, then read the mark; the thread that sets it does it the other way round */
-        atomic_thread_fence(memory_order_seq_cst);
+        int stripe = tb_chunk_lock(t->engine, t->file, offset);
         uint32_t flags = stripe < 0 ? 0 : t->engine->region.files[t->file].flags;
         if (!(flags & (TB_FILE_CUTTING | TB_FILE_COHERENT)))
             return stripe;
@@ -157,7 +141,7 @@ static int open_owned(struct tb_target *t, struct tb_buffer **owner, uint32_t lo
 {
     if (takes_others(t, *owner, lo, hi))
         return -ENOBUFS;
-    int rc = (*owner)->flags & TB_BUFFER_JOURNALED ? replace_journaled(t->engine, *owner, owner) : 0;
+    int rc = (*owner)->flags & TB_BUFFER_JOURNALED ? tb_buffer_replace(t->engine, owner) : 0;
     return rc ? rc : tb_interval_open(t->engine, *owner, lo, hi);
 }
 
@@ -183,6 +167,8 @@ static int open_all(struct tb_target *t, size_t n, uint64_t offset, struct wish 
     uint64_t limit = offset + n;
     for (uint64_t at = offset; at < limit;) {
         struct part p = part_at(t, at, limit);
+        if (p.owner && tb_buffer_leave_remote(t->engine, p.owner))
+            continue;
         uint32_t lo = p.owner ? (uint32_t)(at - tb_buffer_start(t->engine, p.owner)) : 0;
         int rc = p.owner ? open_owned(t, &p.owner, lo, lo + (uint32_t)(p.end - at)) : 0;
         if (at == offset)
@@ -205,6 +191,7 @@ static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, ui
 {
     tb_engine *e = t->engine;
     assert(!(b->flags & TB_BUFFER_JOURNALED)); /* a record's bytes stay as they are */
+    tb_interval_forget_apart(e, b, lo, hi);
     int rc = tb_interval_prepare(e, b, lo, hi, fill_from_backing, t);
     if (rc)
         return rc;
@@ -216,6 +203,7 @@ static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, ui
     }
     TB_STEP("overwritten");
     tb_interval_note(e, b, lo, hi, true);
+    b->flags &= (uint16_t)~TB_BUFFER_SEEN; /* its version has moved */
     TB_STEP("noted");
     tb_map_count_dirty(e, b);
     tb_heat_touch(e, b, hi - lo, hi, TB_HEAT_WRITE);
@@ -270,10 +258,7 @@ static ssize_t write_row(struct tb_target *t, uint32_t tier, const char *from, u
     return (ssize_t)done;
 }
 
-/*
- * One tier's part of a gap, row by row. A tier with a failing device counts as full:
- * the bytes go on to the next tier.
- */
+/* One tier's part of a gap, row by row. A tier with a failing device counts as full: the bytes go on to the next tier. */
 static uint64_t fill_part(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
 {
     uint64_t done = 0;
@@ -371,7 +356,7 @@ static ssize_t write_part(struct tb_target *t, const struct part *p, const char 
     return rc ? rc : (ssize_t)(p->end - at);
 }
 
-/* A flush may be asked for only before the first byte: it runs without the lock, and others would see half a write. */
+/* A flush may be asked for only before the first byte, since others would see half a write. Bytes without a note are written again. */
 static ssize_t write_parts(struct tb_target *t, struct part p, const char *from, size_t n, uint64_t offset, struct wish *wish)
 {
     size_t done = 0;
@@ -380,6 +365,8 @@ static ssize_t write_parts(struct tb_target *t, struct part p, const char *from,
         if (done)
             p = part_at(t, offset + done, offset + n);
         w = write_part(t, &p, from + done, offset + done, wish);
+        if (w > 0 && !tb_shared_note_write(t->engine, t->file, offset + done, (size_t)w))
+            w = UNNOTED;
         done += w > 0 ? (size_t)w : 0;
         wish->may_flush &= !done;
     }
@@ -387,15 +374,16 @@ static ssize_t write_parts(struct tb_target *t, struct part p, const char *from,
 }
 
 /*
- * Write the part of a transfer that lies in one chunk. The size is raised before the lock
- * is dropped, because a flush writes nothing that lies past the size.
+ * Write the part of a transfer that lies in one chunk: bytes in the place of dirty ones without its lock, else under it. The size
+ * is raised before the lock is dropped, because a flush writes nothing that lies past the size.
  */
 static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct wish *wish)
 {
     tb_engine *e = t->engine;
     struct part first;
     assert(n > 0 && !wish->wait && !wish->bytes);
-    tb_peek_warm(e, t->file, n, offset);
+    if (!t->at_end && tb_write_in_place(e, t->file, from, n, offset))
+        return (ssize_t)n;
     int stripe = lock_to_write(t, offset);
     if (stripe < 0)
         return stripe;
@@ -430,7 +418,7 @@ static int ask_others(struct tb_target *t, int why, size_t n, uint64_t offset)
     if (why == UNGRANTED || why == UNFLUSHED)
         return tb_grant_take_to_write(t->engine, t->file, offset, why == UNGRANTED ? n : 0);
     tb_grant_end(t->engine, t->file);
-    return tb_remote_fetch(t, offset, n);
+    return why == UNNOTED ? tb_shared_commit_notes(t->engine, t->file) : tb_remote_fetch(t, offset, n);
 }
 
 /* Chunk by chunk. An error after the first chunk is reported as a short write, as a kernel does. */
@@ -448,7 +436,7 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
         w = write_chunk(t, (const char *)from + done, piece, offset + done, &wish);
         if (w == -EAGAIN && fulfil(t, &wish))
             continue;
-        if (w == -EREMOTE || w == UNGRANTED || w == UNFLUSHED) {
+        if (w == -EREMOTE || w == UNGRANTED || w == UNFLUSHED || w == UNNOTED) {
             asked = true;
             if ((w = ask_others(t, (int)w, piece, offset + done)) == 0)
                 continue;
@@ -465,6 +453,8 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
         tb_remote_drop();
         tb_grant_end(t->engine, t->file);
     }
+    if (w == -EHOSTDOWN) /* programs know of no other node */
+        w = -EIO;
     return done || n == 0 ? (ssize_t)done : w;
 }
 
@@ -533,16 +523,21 @@ static int read_chunk(struct tb_target *t, char *to, size_t n, uint64_t offset)
     int stripe = lock_to_read(t, n, offset), rc = 0;
     if (stripe < 0)
         return stripe;
+    bool ahead = tb_ahead_begin(e, t->file, n, offset);
     for (uint64_t at = offset, end; at < offset + n && !rc; at = end) {
         struct tb_buffer *b = tb_map_owner(e, t->file, at, offset + n, &end);
         char *here = to + (at - offset);
         if (b) {
             uint32_t lo = (uint32_t)(at - tb_buffer_start(e, b));
             rc = read_owned(t, b, lo, lo + (uint32_t)(end - at), here);
+            if (rc == -EHOSTDOWN && (rc = tb_buffer_leave_unread(e, b, lo, lo + (uint32_t)(end - at))) == 0)
+                end = at; /* once more, without it */
         } else {
             rc = tb_stage_read(t, here, end - at, at);
         }
     }
+    if (ahead)
+        tb_ahead_end();
     tb_chunk_unlock(e, stripe);
     return rc;
 }
@@ -569,7 +564,7 @@ static ssize_t read_once(struct tb_target *t, void *to, size_t n, uint64_t offse
         n = (size_t)(size - offset);
     while (done < n) {
         size_t piece = to_chunk_end(t->engine, offset + done, n - done);
-        int rc = tb_peek(t->engine, t->file, (char *)to + done, piece, offset + done)
+        int rc = tb_read_in_place(t->engine, t->file, (char *)to + done, piece, offset + done)
                    ? 0
                    : read_chunk(t, (char *)to + done, piece, offset + done);
         if (rc == -EREMOTE)

@@ -352,7 +352,7 @@ static int finish_open(tb_engine *e, struct tb_open *o, int fd)
     uint32_t file = o->file;
     assert(o->ended_by & TB_OPEN_ENDER); /* by this client, so no other one closes it, too */
     int rc = flush_at_close(e, o, fd), earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
-    if (!rc && tb_layer_may_write(o->flags) && (e->region.files[file].n_dirty || e->region.files[file].flags & TB_FILE_COHERENT))
+    if (!rc && tb_layer_may_write(o->flags) && tb_shared_has_news(e, file))
         rc = tb_shared_commit(e, file, e->region.files[file].flags & TB_FILE_COHERENT);
     if (!rc && tb_layer_may_write(o->flags))
         rc = tb_shared_finish(e, file);
@@ -544,7 +544,7 @@ int tb_engine_make_coherent(tb_engine *e, int fd)
 /* Read without a lock: the claim that follows checks again. */
 static TB_UNLOCKED bool is_to_flush(const struct tb_file *f)
 {
-    return f->magic == TB_FILE_MAGIC && tb_file_has_news(f) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
+    return f->magic == TB_FILE_MAGIC && tb_file_may_flush(f);
 }
 
 /* All files: the first error is kept, and the other files are flushed all the same. */

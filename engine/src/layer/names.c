@@ -72,7 +72,19 @@ static int take_name_claimed(tb_engine *e, uint32_t file, const struct tb_place 
     return 0;
 }
 
-/* -EAGAIN: between look-up and lock the record became another file's, so look again. */
+/*
+ * The new length of the file that has the name, where it has a record; `file` TB_NONE: it has none, and nothing was done.
+ * -EAGAIN: between look-up and lock the record became another file's, so look again.
+ */
+static int set_end_of(tb_engine *e, const struct tb_place *p, uint64_t length, struct tb_identity *id, uint32_t *file)
+{
+    int rc = record_of(e, p, id, file);
+    if (rc || *file == TB_NONE)
+        return rc;
+    rc = take_name_claimed(e, *file, p, id);
+    return rc ? rc : tb_end_set(e, *file, id, -1, length);
+}
+
 int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -83,17 +95,13 @@ int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
     if (rc)
         return rc;
     uint32_t file;
-    do {
-        rc = record_of(e, &p, &id, &file);
-        if (!rc && file != TB_NONE)
-            rc = take_name_claimed(e, file, &p, &id);
-        if (!rc && file != TB_NONE)
-            rc = tb_end_set(e, file, &id, -1, (uint64_t)length);
-    } while (rc == -EAGAIN);
-    if (!rc && file != TB_NONE)
-        return tb_shared_cut(e, &id, (uint64_t)length);
+    do
+        rc = set_end_of(e, &p, (uint64_t)length, &id, &file);
+    while (rc == -EAGAIN);
     if (rc)
         return rc;
+    if (file != TB_NONE)
+        return tb_shared_cut(e, &id, (uint64_t)length);
     rc = TB_IO(p.io, truncate, p.path, length);
     if (!rc && e->shared_device && !tb_identity_of_path(p.io, p.path, &id))
         return tb_shared_cut(e, &id, (uint64_t)length);
@@ -253,6 +261,18 @@ static struct tb_identity last_name(tb_engine *e, const struct tb_place *p)
     return id;
 }
 
+/* The record, if there is one, is claimed, and given back. */
+static int unlink_claimed(tb_engine *e, const struct tb_place *p, uint32_t file, const struct tb_identity *id, int flags)
+{
+    int rc;
+    if (file != TB_NONE && id->links == 1)
+        rc = unlink_last(e, file, p);
+    else if (!(rc = keep_bytes(e, file, id)))
+        rc = p->scratch && id->link ? -ENOTDIR : TB_IO(p->io, unlink, p->path, flags);
+    tb_named_unclaim(e, file);
+    return rc;
+}
+
 int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -261,18 +281,15 @@ int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
     const struct tb_route r = tb_route_given(io, path);
     uint32_t file = TB_NONE;
     int rc = tb_place_find(e, &r, path, TB_NAME_MAKE, &p);
-    if (!rc && flags & AT_REMOVEDIR && p.deferred && !p.waits)
-        return tb_waiting_remove_directory(e, p.io, p.path);
-    const struct tb_identity gone = rc ? id : last_name(e, &p);
-    if (!rc && !flags) /* a directory has no record */
-        rc = claim_named(e, &p, &id, &file);
     if (rc)
         return rc;
-    if (file != TB_NONE && id.links == 1)
-        rc = unlink_last(e, file, &p);
-    else if (!(rc = keep_bytes(e, file, &id)))
-        rc = p.scratch && id.link ? -ENOTDIR : TB_IO(p.io, unlink, p.path, flags);
-    tb_named_unclaim(e, file);
+    if (flags & AT_REMOVEDIR && p.deferred && !p.waits)
+        return tb_waiting_remove_directory(e, p.io, p.path);
+    const struct tb_identity gone = last_name(e, &p);
+    rc = flags ? 0 : claim_named(e, &p, &id, &file); /* a directory has no record */
+    if (rc)
+        return rc;
+    rc = unlink_claimed(e, &p, file, &id, flags);
     if (!rc && gone.regular)
         return tb_shared_remove(e, &gone);
     return rc == -ENOTDIR && p.scratch ? remove_link(e, &r, path, flags) : rc;
@@ -398,20 +415,26 @@ static int find_to_move(tb_engine *e, const struct tb_route *r, const char *path
     return rc ? rc : tb_place_find(e, r, path, TB_NAME_MAKE, p);
 }
 
+static bool is_directory(const struct tb_place *p, int *rc)
+{
+    struct stat st;
+    *rc = TB_IO(p->io, stat, p->path, &st, AT_SYMLINK_NOFOLLOW);
+    return *rc == 0 && S_ISDIR(st.st_mode);
+}
+
 /* `kind`: the mode of what is at `p`, as it was seen a moment ago; 0: it was not looked at. */
 static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb_place *q, mode_t kind, unsigned flags)
 {
-    struct stat st;
     struct tb_renamed a = {.place = p}, b = {.place = q};
-    int rc;
+    int rc, there;
     if (S_ISDIR(kind))
         return rename_directory(e, p, q, flags);
     do {
         rc = tb_named_record(e, p, &a.id, &a.file);
         rc = rc ? rc : tb_named_record(e, q, &b.id, &b.file);
-        if (!rc && a.file == TB_NONE && (rc = TB_IO(p->io, stat, p->path, &st, AT_SYMLINK_NOFOLLOW)) == 0 && S_ISDIR(st.st_mode))
+        if (!rc && a.file == TB_NONE && is_directory(p, &rc))
             return rename_directory(e, p, q, flags);
-        if (!rc && flags & RENAME_EXCHANGE && TB_IO(q->io, stat, q->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+        if (!rc && flags & RENAME_EXCHANGE && is_directory(q, &there))
             return rename_directory(e, q, p, flags); /* a file takes the place of a directory, and the other way round */
         if (tb_io_failed(rc))
             return rc;

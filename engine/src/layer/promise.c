@@ -32,7 +32,7 @@
 
 static bool is_persistent(const tb_engine *e, const struct tb_buffer *b)
 {
-    return !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier);
+    return tb_tier_is_directory(e, tb_slab_layout(e, b)->tier);
 }
 
 /* A sync of its slab has failed, perhaps after these bytes were written: a later one proves nothing (journal/commit.c). */
@@ -50,7 +50,7 @@ static uint64_t valid_bytes(const tb_engine *e, const struct tb_buffer *b)
 }
 
 /*
- * Move a buffer of a memory tier down to a directory tier, or -ENOBUFS. Locked by the
+ * Move a buffer of a memory or remote tier to a directory tier, or -ENOBUFS. Locked by the
  * chunk all the while, unlike the organizer's moves: no write may come before the record.
  */
 static int move_down(tb_engine *e, int stripe, struct tb_buffer **b)
@@ -116,10 +116,10 @@ struct keep {
     bool in_slabs; /* some of what was reserved is */
 };
 
-/* Of a buffer in memory that no record refers to. From then on its medium says which kind of record it gets. */
+/* Of a buffer in this node's memory that no record refers to. From then on its medium says which kind of record it gets. */
 static bool goes_into_journal(const struct keep *k, const struct tb_buffer *b)
 {
-    return k->n <= BYTES_BUFFERS && tb_buffer_size(k->e, b) <= BYTES_BUFFER_SIZE &&
+    return k->n <= BYTES_BUFFERS && !tb_buffer_is_remote(k->e, b) && tb_buffer_size(k->e, b) <= BYTES_BUFFER_SIZE &&
            tb_interval_dirty_bytes(k->e, b) <= TB_RECORD_BYTES_MAX && tb_journal_takes_bytes(k->e);
 }
 
@@ -142,9 +142,9 @@ static int reserve(const struct keep *k, int stripe, struct tb_buffer **b)
 }
 
 /* The checksum is made before the slab is synced, while the device still works. The bytes can no longer change. */
-static int note_reserved(tb_engine *e, const struct tb_buffer *b, const struct tb_buffer_ref *ref, struct journaled *out)
+static int note_reserved(tb_engine *e, struct tb_buffer *b, const struct tb_buffer_ref *ref, struct journaled *out)
 {
-    *out = (struct journaled){.buffer = tb_buffer_number(e, b), .version = b->version, .cell = ref->cell, .start = ref->start};
+    *out = (struct journaled){.buffer = tb_buffer_number(e, b), .version = tb_buffer_see(b), .cell = ref->cell, .start = ref->start};
     if (b->fragment != TB_NONE || b->flags & TB_BUFFER_RECORDED || !is_persistent(e, b))
         return 0;
     out->lo = b->dirty_lo;

@@ -107,7 +107,10 @@ static void give_lost(tb_engine *e, const struct census *c, uint32_t slot)
     }
 }
 
-/* A buffer that a living client has just taken counts as used, and its fragment too: it will publish it or give it back. */
+/*
+ * Locked by the fragments: none goes from a list to a buffer or back. A buffer that a living client has just taken counts as used,
+ * and its fragment too: it will publish it or give it back.
+ */
 static void take_census(tb_engine *e, struct census *c)
 {
     for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {
@@ -135,13 +138,11 @@ static void believe_census(tb_engine *e, const struct census *c)
         e->header->tier[t].dirty = c->dirty[t];
     }
     e->header->journal.n_journaled = c->n_journaled;
-    tb_lock_take(&e->header->fragments.lock);
     uint32_t first = TB_NONE;
     for (uint32_t i = l->n_fragments; i-- > 0;)
         if (!is_marked(c->fragments, i))
             first = tb_fragment_link(e, i, first);
     e->header->fragments.free = first;
-    tb_lock_drop(&e->header->fragments.lock);
 }
 
 /*
@@ -154,14 +155,16 @@ static void repair_buffers(tb_engine *e, uint32_t slot)
     const struct tb_layout *l = &e->header->layout;
     struct census c = {.retained = calloc(l->n_buffers / 8 + 1, 1), .fragments = calloc(l->n_fragments / 8 + 1, 1)};
     if (c.retained && c.fragments) {
-        tb_map_lock_all(e);
+        tb_chunk_lock_all(e);
         tb_slabs_mend(e);
         mend_lists(e);
         mark_retained(e, &c);
         give_lost(e, &c, slot);
+        tb_lock_take(&e->header->fragments.lock);
         take_census(e, &c);
         believe_census(e, &c);
-        tb_map_unlock_all(e);
+        tb_lock_drop(&e->header->fragments.lock);
+        tb_chunk_unlock_all(e);
     }
     free(c.retained);
     free(c.fragments);
@@ -197,6 +200,7 @@ static void repair_client(tb_engine *e, uint32_t slot)
     release_claims(e, slot);
     tb_requests_forget_client(e, slot);
     tb_end_repair(e);
+    tb_chunks_forget_client(e, slot);
     repair_buffers(e, slot);
     c->n_moving = 0; /* before its number can be another client's */
     bool holds = tb_opens_forget_client(e, slot, executes);

@@ -23,6 +23,7 @@
 #include "layer/layer.h"
 #include "layer/names.h"
 #include "layer/promise.h"
+#include "region/clients.h"
 #include "region/counters.h"
 #include "shared/commit.h"
 #include "tiering/stream.h"
@@ -89,29 +90,33 @@ static ssize_t write_in_kernel(tb_engine *e, struct tb_open *o, int fd, const vo
 #define REDOS 20 /* then another node's commit may have a part of it */
 #define TEARING_NS 200000
 
-/* Since the count was `seen`, or right now, another node's commit, or a flush, took a part of what was being written. */
-static bool is_torn(const struct tb_file_nodes *f, uint32_t seen)
+/*
+ * Since the count was `seen` another node's commit, or a flush, took a part of what was being written. Waits for what does so right
+ * now: a write that is done again before that has ended can lose a part once more. The daemon does it, or was killed and never ends it.
+ */
+static bool is_torn(const tb_engine *e, const struct tb_file_nodes *f, uint32_t seen)
 {
-    if (f->n_tearing)
+    while (f->n_tearing && tb_daemon_is_alive(e->header))
         nanosleep(&(struct timespec){0, TEARING_NS}, NULL);
-    return f->n_tearing || f->n_torn != seen;
+    return f->n_torn != seen;
 }
 
 /*
  * With `nodes: shared` bytes may go for newer ones of another node, or be committed early by a flush, while they are written. Then
- * the write is done once more, so that of two writes that nothing orders one is there as a whole.
+ * the write is done once more, so that of two writes that nothing orders one is there as a whole. Where no other node has anything of the
+ * file nothing has gone, and it is enough that all of it counts as in no commit.
  */
 static ssize_t write_whole(struct tb_target *t, const void *from, size_t n, uint64_t offset)
 {
-    const tb_engine *e = t->engine;
+    tb_engine *e = t->engine;
     const struct tb_file_nodes *f = tb_is_shared(e, &e->region.files[t->file]) ? &e->region.file_nodes[t->file] : NULL;
     uint32_t seen = f ? f->n_torn : 0;
-    int rc = f ? tb_shared_note_write(t->engine, t->file, offset, n) : 0;
-    ssize_t w = rc ? rc : tb_data_write(t, from, n, offset);
-    for (int i = 0; i < REDOS && f && w > 0 && is_torn(f, seen); i++) {
+    ssize_t w = tb_data_write(t, from, n, offset);
+    for (int i = 0; i < REDOS && f && w > 0 && is_torn(e, f, seen); i++) {
         seen = f->n_torn;
-        rc = tb_shared_note_write(t->engine, t->file, offset, (size_t)w);
-        ssize_t again = rc ? rc : tb_data_write(t, from, (size_t)w, offset);
+        if (!tb_is_elsewhere(e, t->file) && tb_shared_note_write(e, t->file, offset, (uint64_t)w))
+            continue;
+        ssize_t again = tb_data_write(t, from, (size_t)w, offset);
         w = again < 0 ? again : w;
     }
     return w;
@@ -203,6 +208,7 @@ static ssize_t put_at_end(tb_engine *e, struct tb_open *o, int fd, const void *b
     look_at_backing(e, &t);
     do {
         at = e->region.files[o->file].size;
+        TB_MEETING("end looked at");
         t.at_end = true;
         t.end_moved = false;
         w = put(&t, o, buf, n, at);

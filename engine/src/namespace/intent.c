@@ -44,16 +44,16 @@ static bool intent_is_valid(const tb_engine *e, const struct tb_intent *t)
 /* Takes over entries of dead clients after finishing what they began. */
 static struct tb_intent *take(tb_engine *e)
 {
-    assert(e->slot != TB_NONE); /* who only looks changes no names */
+    assert(e->slot != TB_NONE); /* a process without a slot only looks, and changes no names */
     for (uint32_t i = 0;; i = (i + 1) % TB_INTENTS) {
         struct tb_intent *t = &e->header->intents[i];
-        uint32_t nobody = 0;
-        if (atomic_compare_exchange_strong(&t->holder, &nobody, e->slot + 1)) {
+        uint32_t holder = 0;
+        if (atomic_compare_exchange_strong(&t->holder, &holder, e->slot + 1)) {
             assert(intent_is_valid(e, t) && t->kind == NOTHING);
             return t;
         }
-        if (!tb_client_is_alive(&e->region.clients[nobody - 1]))
-            tb_intents_finish(e, nobody - 1);
+        if (!tb_client_is_alive(&e->region.clients[holder - 1]))
+            tb_intents_finish(e, holder - 1);
         if (i + 1 == TB_INTENTS)
             sched_yield();
     }
@@ -118,7 +118,7 @@ static void gets_name(tb_engine *e, const struct tb_intent_file *file, const cha
     if (!f || names(e, path, f) <= 0)
         return;
     tb_file_rename(e, file->number, path);
-    if (tb_file_untie(f)) /* somebody asked for it by its old name in between */
+    if (tb_file_untie(f)) /* another process asked for it by its old name in between */
         f->error = 0;
 }
 

@@ -6,8 +6,12 @@
 
 /* Bytes per second. */
 #define NOMINAL_MEMORY 10e9
+#define NOMINAL_REMOTE 4e9
 #define NOMINAL_DIRECTORY 2e9
 #define NOMINAL_PFS 0.5e9
+
+static const double nominal_of[] = {
+    [TB_MEDIUM_MEMORY] = NOMINAL_MEMORY, [TB_MEDIUM_DIRECTORY] = NOMINAL_DIRECTORY, [TB_MEDIUM_REMOTE] = NOMINAL_REMOTE};
 
 static struct tb_tier_figures figures_of(const struct tb_device *model, const struct tb_device *profile, double nominal)
 {
@@ -52,7 +56,7 @@ void tb_tiers_of(const struct tb_config *c, const struct tb_layout *l, const str
     out->pfs = figures_of(c->pfs.modelled ? &c->pfs.model : NULL, c->pfs.profiled ? &c->pfs.profile : NULL, NOMINAL_PFS);
     for (uint32_t t = 0; t < c->n_tiers; t++) {
         const struct tb_config_tier *tier = &c->tiers[t];
-        double nominal = tier->medium == TB_MEDIUM_MEMORY ? NOMINAL_MEMORY : NOMINAL_DIRECTORY;
+        double nominal = nominal_of[tier->medium];
         out->tier[t].medium = tier->medium;
         out->tier[t].capacity = tb_layout_tier_bytes(l, t);
         out->tier[t].figures = figures_of(tier->modelled ? &tier->model : NULL, tier->profiled ? &tier->profile : NULL, nominal);

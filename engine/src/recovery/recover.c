@@ -20,6 +20,7 @@
 #include "base/report.h"
 #include "chain/chain.h"
 #include "chain/model/device_clock.h"
+#include "file/state.h"
 #include "io/directory.h"
 #include "instance/attach.h"
 #include "instance/drain.h"
@@ -46,6 +47,7 @@ struct recovery {
     void *arg;
     int n, error; /* instances recovered; the first error */
     int n_lost;   /* files that other programs removed: journal/lost.h */
+    int n_borrowed;
 };
 
 /* Counts instances; the first error is the result of the command. */
@@ -128,7 +130,7 @@ static uint64_t bytes_at_stake(const struct tb_region *r)
     uint64_t n = 0;
     for (uint32_t i = 0; i < r->header->layout.n_buffers; i++) {
         const struct tb_buffer *b = &r->buffers[i];
-        bool is_file = b->file < r->n_file_buckets && !(r->files[b->file].flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
+        bool is_file = b->file < r->n_file_buckets && tb_file_flush_state(&r->files[b->file]) < TB_FLUSH_VOID;
         if (b->state == TB_BUFFER_LIVE && is_file && b->dirty_hi > b->dirty_lo)
             n += b->dirty_hi - b->dirty_lo;
     }
@@ -214,6 +216,7 @@ static int drain_and_end(struct recovery *r, const char *name, int lease)
     call_pfs_as_recorded(e);
     rc = tb_instance_drain(e, 2, r->progress, r->report, r->arg);
     r->n_lost += lost.n;
+    r->n_borrowed += lost.n_borrowed;
     if (rc)
         tb_engine_detach(e);
     else
@@ -452,19 +455,6 @@ static void close_places(struct recovery *r)
     free(r->clocks);
 }
 
-/*
- * By the lease, where it is there: the daemon's mutex is held for a moment by each that asks, and a daemon that is dead would
- * seem to live.
- */
-static bool has_daemon(const struct recovery *r, const struct tb_instance_info *info)
-{
-    int fd = info->daemon_alive ? tb_lease_open(r->config, r->host, info->name, -1) : -1;
-    bool has = fd >= 0 ? tb_lease_is_locked(fd, TB_LEASE_DAEMON) : info->daemon_alive;
-    if (fd >= 0)
-        close(fd);
-    return has;
-}
-
 /* Instances with a living daemon are left out without a message. */
 static void recover_regions(struct recovery *r)
 {
@@ -473,7 +463,7 @@ static void recover_regions(struct recovery *r)
     if (!all)
         note(r, -ENOMEM);
     for (int i = 0, found = all ? tb_instance_list(all, MAX_INSTANCES) : 0; i < found; i++)
-        if (all[i].config_digest == r->digest && !has_daemon(r, &all[i]))
+        if (all[i].config_digest == r->digest && !all[i].daemon_alive)
             note(r, recover_region(r, all[i].name));
     free(all);
 }
@@ -501,6 +491,11 @@ int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_p
         snprintf(err->text, sizeof(err->text), "%d file%s removed or replaced by another program", r.n_lost,
                  r.n_lost == 1 ? " was" : "s were");
         r.error = -ESTALE;
+    }
+    if (!r.error && r.n_borrowed) {
+        snprintf(err->text, sizeof(err->text), "bytes of %d file%s were only in the memory of other nodes, and are lost", r.n_borrowed,
+                 r.n_borrowed == 1 ? "" : "s");
+        r.error = -ENODATA;
     }
     return r.error ? r.error : r.n;
 }

@@ -42,14 +42,21 @@ struct tb_kept_directory {
     char path[512];
 };
 
+/* How a process reaches buffers of a remote tier. 0, or -EHOSTDOWN: the node that lends its memory is lost, or can't be asked. */
+struct tb_borrow_ops {
+    int (*read)(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n, void *to);
+    int (*write)(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n, const void *from);
+};
+
 struct tb_engine {
     struct tb_engine_io any; /* routes each name it is given */
     struct tb_region region;
     struct tb_header *header;
     tb_copy_bytes *copy; /* bytes between a program and the region: header->copy, where this processor can */
     struct tb_io *base;
-    struct tb_io *pfs;                /* chain to the PFS */
-    struct tb_io *tier[TB_MAX_TIERS]; /* chains to the directory tiers */
+    struct tb_io *pfs;                  /* chain to the PFS */
+    struct tb_io *tier[TB_MAX_TIERS];   /* chains to the directory tiers */
+    const struct tb_borrow_ops *borrow; /* for the remote tier: by the daemon, or its own (shared/borrow.h) */
     int slab_fd[TB_MAX_TIERS * TB_MAX_SLABS];
     int journal_fd;  /* -1 without a persistent directory tier */
     int mark_fd;     /* of the journal's mark */
@@ -138,6 +145,17 @@ static inline size_t tb_windows_bytes(const tb_engine *e)
 {
     uintptr_t base = (uintptr_t)e->region.base;
     return ((base + e->region.bytes - 1) / TB_WINDOW - base / TB_WINDOW) / 8 + 1;
+}
+
+static inline bool tb_tier_is_directory(const tb_engine *e, uint32_t tier)
+{
+    return e->header->config.tiers[tier].medium == TB_MEDIUM_DIRECTORY;
+}
+
+/* Its buffers are in other nodes' memory: gone when such a node is lost, and never promised. */
+static inline bool tb_buffer_is_remote(const tb_engine *e, const struct tb_buffer *b)
+{
+    return e->header->config.tiers[tb_slab_layout(e, b)->tier].medium == TB_MEDIUM_REMOTE;
 }
 
 static inline bool tb_tier_is_memory(const tb_engine *e, uint32_t tier)

@@ -25,7 +25,7 @@
 #define NAMES_MIN 1024u
 #define OPENS_MIN 4096u /* open descriptions: as many as files within these bounds */
 #define OPENS_MAX 65536u
-#define FRAGMENTS_MAX 4096u
+#define FRAGMENTS_MAX 4096u /* but for those of memory */
 #define GHOSTS_MIN 1024u
 #define GHOSTS_MAX 65536u
 
@@ -171,14 +171,25 @@ static void set_section(struct tb_layout *l, enum tb_section s, uint64_t count, 
     l->section[s].bytes = round_up(count * each, PAGE);
 }
 
-/* Only buffers above one block can need a fragment. Few do at a time, so there is one for eight of them. */
-static uint64_t n_large(const struct tb_layout *l)
+/*
+ * Only buffers above one block can need a fragment. Those in memory may all need one at a time, where programs write pages at
+ * random or records by turns, and a write that finds none free flushes its buffer. So memory tiers have fragments for all their
+ * bytes, 8 for each block; there are others for one in eight buffers.
+ */
+static uint64_t n_fragments(const struct tb_config *config, const struct tb_layout *l)
 {
-    uint64_t n = 0;
-    for (uint32_t s = 0; s < l->n_slabs; s++)
-        if (l->slab[s].buffer_size > TB_BLOCK_MIN)
-            n += l->slab[s].n_buffers;
-    return n;
+    uint64_t memory = 0, other = 0;
+    for (uint32_t s = 0; s < l->n_slabs; s++) {
+        const struct tb_layout_slab *slab = &l->slab[s];
+        if (slab->buffer_size <= TB_BLOCK_MIN)
+            continue;
+        if (config->tiers[slab->tier].medium == TB_MEDIUM_MEMORY)
+            memory += slab->n_buffers * slab->buffer_size / l->class_size[l->n_classes - 1];
+        other += slab->n_buffers;
+    }
+    other = other ? other / 8 + 64 : 0;
+    other = other < FRAGMENTS_MAX ? other : FRAGMENTS_MAX;
+    return memory > other ? memory : other;
 }
 
 /*
@@ -208,10 +219,9 @@ static uint64_t n_ghosts(const struct tb_config *config)
 static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *l)
 {
     uint64_t files = round_up(config->max_files, TB_STRIPES), clients = round_up(config->max_clients, TB_CLIENTS_WORD);
-    uint64_t large = n_large(l), fragments = large ? large / 8 + 64 : 0;
 
     l->n_buckets = (uint32_t)(TB_STRIPES * power_of_two((l->n_buffers + TB_STRIPES - 1) / TB_STRIPES));
-    l->n_fragments = (uint32_t)(fragments < FRAGMENTS_MAX ? fragments : FRAGMENTS_MAX);
+    l->n_fragments = (uint32_t)n_fragments(config, l);
     l->fragment_bytes = l->n_classes ? l->class_size[l->n_classes - 1] / TB_BLOCK_MIN * sizeof(struct tb_interval) : 0;
     set_section(l, TB_SECTION_HEADER, 1, sizeof(struct tb_header));
     set_section(l, TB_SECTION_LOCKS, 1, sizeof(struct tb_locks));
@@ -232,7 +242,8 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
     bool shares = config->several_nodes == TB_NODES_SHARED;
     set_section(l, TB_SECTION_NODES, shares ? files : 0, sizeof(struct tb_file_nodes));
     set_section(l, TB_SECTION_RECENT, shares ? n_recent(files) : 0, sizeof(struct tb_recent));
-    set_section(l, TB_SECTION_REQUESTS, shares ? TB_REQUESTS : 0, request_bytes(config));
+    uint64_t desks = !shares ? 0 : tb_config_remote_tier(config) < config->n_tiers ? TB_DESKS : TB_DESK_FILES + 1;
+    set_section(l, TB_SECTION_REQUESTS, desks * TB_REQUESTS, request_bytes(config));
 
     uint64_t bytes = 0;
     for (int s = 0; s < TB_SECTION_DATA; s++) {

@@ -28,6 +28,7 @@ enum tb_buffer_state {
 #define TB_BUFFER_LEAVING 16u
 #define TB_BUFFER_RECORDED 64u /* JOURNALED, and its records are written */
 #define TB_BUFFER_DIRTY 32u    /* counted in its file's n_dirty; moves under the file stripe, as DURABLE does */
+#define TB_BUFFER_SEEN 128u    /* somebody remembers its version: the next write moves it, also one that replaces dirty bytes */
 
 /*
  * One buffer.
@@ -50,7 +51,7 @@ struct tb_buffer {
     uint32_t fragment;
     uint32_t valid_lo, valid_hi; /* bytes of the buffer that hold the file's; bounds where fragmented */
     uint32_t dirty_lo, dirty_hi; /* the part of them that the PFS lacks */
-    uint32_t version;            /* moves with every change, never reset */
+    uint32_t version;            /* moves with every change after it was SEEN, never reset */
     uint32_t prev;               /* RETAINED predecessor */
     uint16_t slab;
     uint16_t client; /* while ALLOCATED */
@@ -138,16 +139,21 @@ struct tb_file_nodes {
     _Atomic uint32_t n_torn;     /* moves where a part of a write may have been committed, or gone, without the rest of it */
     _Atomic uint32_t n_tearing;  /* above 0: right now */
     _Atomic uint32_t n_spilling; /* grants of bytes that are about to go to the PFS, and are in no buffer */
-    _Atomic uint32_t voids;      /* 1: some dirty bytes here are not this node's any more, and are about to go */
-    _Atomic uint32_t owes;       /* how often other nodes have to let go for commits of this one; written by the daemon */
-    _Atomic uint64_t heard;      /* the highest version that this node was told of: an older answer about the file's end is void */
-    _Atomic uint64_t committed;  /* the highest version of a commit of this node */
-    _Atomic uint64_t known;      /* of what the other nodes committed: 2 * its version + (1: some of it is in their tiers) */
+    _Atomic uint32_t n_written;  /* moves with each write */
+    /* Written by the daemon alone, what a commit says of them by one thread at a time (daemon/turn.h). */
+    _Atomic uint32_t n_said;    /* n_written when the last commit was listed: where they differ other nodes are to hear of writes */
+    _Atomic uint32_t voids;     /* 1: some dirty bytes here are not this node's any more, and are about to go */
+    _Atomic uint32_t owes;      /* how often other nodes have to let go for commits of this one */
+    _Atomic uint64_t committed; /* the highest version of a commit of this node */
+    _Atomic uint64_t settled;   /* for commits of other nodes up to that version there is nothing to let go of here */
+    /* Of what the other nodes committed. */
+    _Atomic uint64_t heard; /* the highest version that this node was told of: an older answer about the file's end is void */
+    _Atomic uint64_t known; /* 2 * its version + (1: some of it is in their tiers) */
 };
 
 #define TB_RECENT_WRITES 256u
 /*
- * The latest writes of one shared file, whose number and identity lead here: shared/recent.h.
+ * The latest writes of one shared file. The file's number and identity lead here: shared/recent.h.
  * Owner: shared/recent.c.  Lock: its own, for all of it.
  * Invariants: n <= TB_RECENT_WRITES; of each of the n writes lo < hi, and `list` is not above that of the slot
  */
@@ -159,7 +165,6 @@ struct tb_recent_write {
 
 struct tb_recent {
     struct tb_lock lock;
-    struct tb_lock commit; /* taken first: commits that this node must not let go for take turns */
     uint32_t n;
     uint64_t list, inode;
     int64_t birth_ns;
@@ -254,13 +259,18 @@ struct tb_client {
     struct tb_transfers tier[TB_MAX_TIERS];
 } __attribute__((aligned(64)));
 
-#define TB_REQUESTS 8u
-#define TB_REQUEST_BYTES_MIN (64u << 10)
+/*
+ * Requests about files, which may wait for other nodes' work, and those about bytes of remote buffers, which wait for none: each kind
+ * has records and threads of its own, so that the second never wait for the first (docs/nodes.md).
+ */
+enum tb_desk { TB_DESK_FILES, TB_DESK_BYTES, TB_DESKS };
+#define TB_REQUESTS 8u                   /* of a desk */
+#define TB_REQUEST_BYTES_MIN (68u << 10) /* 64 KiB in one piece */
 #define TB_REQUEST_BYTES_MAX ((1u << 20) + (64u << 10))
 enum tb_request_state { TB_REQUEST_FREE = 0, TB_REQUEST_TAKEN, TB_REQUEST_ASKED, TB_REQUEST_SERVED, TB_REQUEST_ANSWERED, TB_REQUEST_LEFT };
 /*
  * What a client asks of its daemon, which asks other nodes: shared/requests.h.
- * Owner: shared/requests.c.  No lock: whoever moves `state` from what it saw has the record.
+ * Owner: shared/requests.c.  No lock: the process that moves `state` from the value that it saw has the record.
  * Invariants:
  *   FREE -> TAKEN by `client` -> ASKED -> SERVED by the daemon -> ANSWERED -> FREE by the client
  *   LEFT: the client gave up or was killed while it was SERVED; the daemon frees it

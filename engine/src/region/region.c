@@ -127,7 +127,7 @@ static int touch(int fd, char *base, uint64_t bytes, tb_progress *progress, void
 
 /*
  * Before the magic is written, so no other process sees the lists half made. All records are
- * in the lists in order: the first ones are used first, and pages that no one needs are not
+ * in the lists in order: the first ones are used first, and pages that are not needed are not
  * touched again.
  */
 static void init_free_lists(struct tb_region *r)
@@ -182,7 +182,6 @@ static void init_locks(struct tb_region *r)
     }
     for (uint32_t i = 0; i < r->n_recent; i++) {
         tb_lock_init(&r->recent[i].lock);
-        tb_lock_init(&r->recent[i].commit);
     }
     struct tb_lock *single[] = {&h->daemon.lock,
                                 &h->queue.lock,

@@ -17,7 +17,8 @@
  *   offset stripe -> end stripe -> claim of a file -> chunk stripe -> file stripe
  *   -> { slab, queue, names, fragments, journal }
  * A thread holds at most one of each kind. The chunk stripe of (file, chunk) protects the
- * buffers with cells in that chunk and their hash chains. The file stripe protects the
+ * buffers with cells in that chunk and their hash chains; writes that only replace dirty bytes go on beside it
+ * (buffer/chunk.h). The file stripe protects the
  * record and its list of buffers. The end stripe is held to append to a file or to set its
  * length (layer/end.h), the offset stripe to read, write or seek through an offset that
  * several processes share.
@@ -49,19 +50,18 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 20u
+#define TB_REGION_VERSION 22u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
 #define TB_SAMPLES 336u     /* even; full, every other one goes: at least 168 remain, and figures show 120 */
 
 /*
- * The sections of the header, one a room.  Each says what it is for, who changes it
- * (owner), under which lock, and what holds then (invariants, as equations over the
- * records; |{...}| counts them).  An equation holds whenever the named lock is held and
- * no client was killed inside, and again after the repair of one that was; "at rest"
- * also asks that no call is under way.  The room's tb_ROOM_is_valid checks them
- * (base/valid.h).
+ * The sections of the header, one a room.  Each names its purpose, the file that changes it
+ * (owner), the lock, and what holds then (invariants, as equations over the records;
+ * |{...}| counts them).  An equation holds whenever the named lock is held and no client was
+ * killed inside, and again after the repair of a client that was; "at rest" means also that no
+ * call is under way.  The room's tb_ROOM_is_valid checks them (base/valid.h).
  */
 
 /*
@@ -79,14 +79,14 @@ struct tb_daemon_life {
 };
 
 /*
- * Who may come.
+ * Which processes may register.
  * Owner: region/clients.c.  Lock: `lock`, for each change of a slot's `pid`, and for the repair of a dead client.
  * Invariants:
  *   a slot with pid = 0 holds no bit of any open description, no claim and no lock
  */
 struct tb_registry {
     struct tb_lock lock;
-    _Atomic bool closed; /* no program registers, as long as somebody ends the instance: tb_client_is_closed */
+    _Atomic bool closed; /* no program registers, as long as a process ends the instance: tb_client_is_closed */
 };
 
 /*
@@ -95,7 +95,7 @@ struct tb_registry {
  * Invariants:
  *   (head = NONE) = (tail = NONE)
  *   head != NONE  =>  tail is the last of the list, and its queue_next = NONE
- *   each file of the list is QUEUED; QUEUED and not in the list  =>  whoever took it out is about to claim it
+ *   each file of the list is QUEUED; QUEUED and not in the list  =>  the thread that took it out is about to claim it
  *   event moves after each file that comes in
  *   a flush thread sets asleep before it sleeps on event; the client that puts a file in clears it after event moved, and
  *   wakes them if it was set.  So one of the two sees the other, and of many files that come in only the first costs a system call
@@ -150,7 +150,7 @@ struct tb_files {
     uint32_t free;
     _Atomic uint32_t n;
     _Atomic uint32_t n_changes;       /* of files on the PFS: gives the numbers for `unsynced` */
-    _Atomic uint64_t claim_wanted_ns; /* when somebody last saw that a claim is not free (CLOCK_MONOTONIC), */
+    _Atomic uint64_t claim_wanted_ns; /* when a process last saw that a claim is not free (CLOCK_MONOTONIC), */
     _Atomic uint32_t claim_wanted;    /* that of this file: a hint */
 };
 
@@ -256,18 +256,23 @@ struct tb_streams {
 /*
  * What clients ask of other nodes, by way of the daemon (`nodes: shared`).
  * Owner: shared/requests.c.  No lock.
- * Invariants: event moves after each request that is ASKED
+ * Invariants:
+ *   event of a desk moves after each request of it that is ASKED
+ *   self and n_nodes are stored once, n_nodes last: from then on each buffer of a remote tier has its lender
+ *   borrowings moves before each use of another node's memory, which it numbers: shared/borrow.h
  */
 #define TB_NODES_SHOWN 64u
 struct tb_asking {
-    _Atomic uint32_t event; /* futex word */
-    _Atomic uint64_t clock; /* moves after bytes of any file stopped being dirty: a list of dirty bytes is of a time by it */
+    _Atomic uint32_t event[TB_DESKS]; /* futex words */
+    _Atomic uint64_t clock;           /* numbers what this node says of files to their keepers */
+    _Atomic uint64_t borrowings;
+    _Atomic uint32_t self, n_nodes;
     /* Written by the daemon alone, for people: torn texts do no harm. */
-    _Atomic uint32_t n_nodes, n_alive;
+    _Atomic uint32_t n_alive;
     struct {
         char name[64];
         _Atomic bool is_alive;
-        _Atomic uint64_t dirty, extents; /* as struct tb_wire_state */
+        _Atomic uint64_t dirty, extents, lends, lent, borrows, lost; /* as struct tb_wire_state */
     } node[TB_NODES_SHOWN];
     char lost[TB_PATH_MAX + 200]; /* the last bytes that were asked for and lost: file, range, node */
 };
@@ -373,15 +378,22 @@ struct tb_header {
     struct tb_sampling sampling;
 };
 
-/* Odd while somebody holds the lock: what a reader copied between two equal even counts is whole (buffer/peek.c). */
+#define TB_CHUNK_WRITERS 6u
+/*
+ * One stripe of chunks (buffer/chunk.h).
+ * Lock: `lock`, for the four counts and marks; `sequence` is odd while it is held; a word of `writer` is its writer's.
+ * The first line is all that those touch who read, or write in place.
+ */
 struct tb_chunk_lock {
-    struct tb_lock lock;
     _Atomic uint32_t sequence;
-    _Atomic uint32_t moving; /* enum tb_move_step: what a killed holder was about, see tiering/move.h */
-    _Atomic uint32_t file;   /* of the chunk that it was last taken for */
-    uint32_t n_voided;       /* moves when a flush makes records of its chunks void, */
-    uint32_t n_spilled;      /* and this when bytes of its chunks may have gone to the PFS without a buffer */
-} __attribute__((aligned(64)));
+    _Atomic uint32_t file;                     /* of the chunk that it was last taken for */
+    _Atomic uint64_t writer[TB_CHUNK_WRITERS]; /* notes of those that write in place */
+    _Atomic uint32_t moving;                   /* enum tb_move_step: what a killed holder was about, see tiering/move.h */
+    uint32_t n_voided;                         /* moves when a flush makes records of its chunks void, */
+    struct tb_lock lock __attribute__((aligned(64)));
+    uint32_t n_spilled; /* and this when bytes of its chunks may have gone to the PFS without a buffer */
+};
+_Static_assert(sizeof(struct tb_chunk_lock) == 128, "two cache lines");
 
 struct tb_file_lock {
     struct tb_lock lock;

@@ -18,7 +18,6 @@
 struct grant {
     const tb_engine *engine;
     uint32_t file, n_let_go;
-    uint64_t version;
     struct tb_wire_file id;
     bool spills; /* counted in n_spilling */
     struct tb_ranges ranges;
@@ -37,7 +36,7 @@ static struct tb_wire_file wire_of(const struct tb_file *f)
 
 /*
  * The later of two answers counts, whichever comes first: a version is a count of the file's keeper. Of one version, bytes
- * elsewhere can only become fewer, so who saw some is believed. An answer that is older than what this node has heard of is void:
+ * elsewhere can only become fewer, so an answer that has some is believed. An answer that is older than what this node has heard of is void:
  * since then bytes may have gone from here.
  */
 void tb_shared_learn(tb_engine *e, uint32_t file, const struct tb_told *told)
@@ -86,229 +85,44 @@ int tb_shared_look(tb_engine *e, uint32_t file, struct tb_told *told)
     return rc ? (rc < 0 ? rc : 0) : take_in(e, file, told);
 }
 
-/* What the keeper refused: other nodes' commits have newer bytes there, and this node has yet to let go of its own. */
-struct refusal {
-    bool any;
-    uint64_t version;       /* of the latest of these commits */
-    struct tb_ranges older; /* of what was sent: all but what was written here since */
-};
-
-static int note_refused(tb_engine *e, uint32_t file, const struct tb_wire_extent *x, bool keep, struct refusal *r)
-{
-    const struct tb_wire_range range = {x->lo, x->hi};
-    const struct tb_ranges refused = {.at = (struct tb_wire_range *)&range, .n = 1};
-    struct tb_ranges newer = {0};
-    int rc = keep ? tb_recent_newer(e, file, x->version, &newer) : 0;
-    rc = rc ? rc : tb_ranges_without(&refused, &newer, &r->older);
-    tb_ranges_free(&newer);
-    r->any = true;
-    r->version = keep && x->version > r->version ? x->version : r->version;
-    return rc;
-}
-
-/* One message. -ERESTART with `r`: the ranges are to be sent without what is older. */
-static int send_some(tb_engine *e, uint32_t file, const struct tb_wire *w, const struct tb_wire_range *range, struct tb_told *told,
-                     struct refusal *r)
-{
-    struct {
-        struct tb_told told;
-        struct tb_wire_extent extent[TB_WIRE_MOST];
-    } answer;
-    int64_t got = tb_ask(e, w, range, w->n * sizeof(*range), &answer, sizeof(answer));
-    if (got < (int64_t)sizeof(answer.told))
-        return got < 0 ? (int)got : -EIO;
-    *told = answer.told;
-    if (told->n > TB_WIRE_MOST || got < (int64_t)(sizeof(answer.told) + told->n * sizeof(answer.extent[0])))
-        return -EIO;
-    int rc = 0;
-    for (uint32_t i = 0; i < told->n && !rc; i++)
-        rc = note_refused(e, file, &answer.extent[i], told->n < TB_WIRE_MOST, r);
-    return rc ? rc : told->n ? -ERESTART : 0;
-}
-
-/* As many messages as the ranges need: one, but for a file of many pieces. `last` is what the last one was told, with `owed` of all. */
-static int send_ranges(tb_engine *e, uint32_t file, struct tb_wire *w, const struct tb_ranges *ranges, struct tb_told *last,
-                       struct refusal *refusal)
-{
-    uint32_t most = (uint32_t)(tb_ask_room(e) / 2 / sizeof(struct tb_wire_range)), done = 0, owed = 0;
-    uint64_t before = 0, first = 0;
-    int rc;
-    do {
-        w->n = ranges->n - done < most ? ranges->n - done : most;
-        rc = send_some(e, file, w, ranges->at + done, last, refusal);
-        if (!rc && !done)
-            before = last->before, first = last->version;
-        owed = !rc && last->owed > owed ? last->owed : owed;
-        done += w->n;
-    } while (!rc && done < ranges->n);
-    last->before = before;
-    last->owed = owed;
-    w->version = first;
-    return rc;
-}
-
-/* What this node is to say of a file now: bytes that are dirty, and `n` from `offset` on that are about to be. */
+/* What a client asks of its daemon: to commit what is dirty, and `n` bytes from `offset` on that are about to be. */
 struct news {
     uint64_t offset, n;
-    bool passed;                  /* the PFS changed, too */
-    bool is_early;                /* no program asked for this commit: it may take a part of a write along, */
-    bool is_writers;              /* of the one that asks for it */
-    bool has_claim;               /* so it does not wait for other nodes' claims for long */
-    bool was_taken;               /* by the keeper, once at least */
-    uint32_t n_let_go, n_cleaned; /* when it was listed, */
-    uint64_t clock, began;        /* this node's clock, and the number of the list */
-    struct tb_ranges ranges;
+    uint64_t how;   /* enum tb_say */
+    bool has_claim; /* so it does not wait for other nodes' claims for long */
+    bool was_taken; /* by the keeper */
     struct tb_told told;
+    struct tb_ranges ranges; /* with TB_SAY_RANGES */
 };
 
-/*
- * The clock and n_let_go are read first: what goes after that makes the list an old one. A write that is under way while an early
- * list is made is done once more when it ends, so that its bytes are committed as a whole later (layer/write.c).
- */
-static int list_news(tb_engine *e, uint32_t file, struct news *news)
+static int take_ranges(struct news *news, const char *answer, int64_t got)
 {
-    struct tb_file_nodes *f = &e->region.file_nodes[file];
-    tb_ranges_free(&news->ranges);
-    news->clock = e->header->asking.clock;
-    news->began = tb_recent_begin(e, file);
-    news->n_let_go = f->n_let_go;
-    news->n_cleaned = f->n_cleaned;
-    bool tears = news->is_early && !news->is_writers && tb_is_elsewhere(e, file);
-    f->n_torn += tears;
-    int rc = news->n ? tb_ranges_add(&news->ranges, news->offset, news->offset + news->n) : 0;
-    rc = rc ? rc : tb_local_dirty(e, file, &news->ranges);
-    f->n_torn += tears;
+    const struct tb_wire_range *range = (const void *)(answer + sizeof(news->told));
+    int rc = got == (int64_t)(sizeof(news->told) + news->told.n * sizeof(*range)) ? 0 : -EIO;
+    for (uint32_t i = 0; i < news->told.n && !rc; i++)
+        rc = tb_ranges_add(&news->ranges, range[i].lo, range[i].hi);
     return rc;
 }
 
-static int leave_out(struct tb_ranges *ranges, struct tb_ranges *older)
+/* The daemon lists what is dirty, and asks the keeper: daemon/turn.h. */
+static int say(tb_engine *e, uint32_t file, struct news *news)
 {
-    struct tb_ranges rest = {0};
-    tb_ranges_settle(older);
-    int rc = tb_ranges_without(ranges, older, &rest);
-    tb_ranges_free(ranges);
-    *ranges = rest;
+    struct tb_wire w = {
+        .op = TB_WIRE_SAY, .file = wire_of(&e->region.files[file]), .lo = news->offset, .hi = news->offset + news->n, .version = news->how};
+    size_t room = news->how & TB_SAY_RANGES ? tb_ask_room(e) : sizeof(news->told);
+    char *answer = malloc(room);
+    int64_t got = answer ? tb_ask(e, &w, NULL, 0, answer, room) : -ENOMEM;
+    int rc = got < 0 ? (int)got : got < (int64_t)sizeof(news->told) ? -EIO : 0;
+    if (!rc) {
+        memcpy(&news->told, answer, sizeof(news->told));
+        news->was_taken = true;
+        rc = news->how & TB_SAY_RANGES ? take_ranges(news, answer, got) : 0;
+    }
+    free(answer);
     return rc;
 }
 
-/* How a list was taken. */
-struct taken {
-    bool has_turn, refused;
-    uint64_t version;      /* of the first message that was taken */
-    struct tb_ranges left; /* out */
-};
-
-static int add_all(struct tb_ranges *to, const struct tb_ranges *from)
-{
-    int rc = 0;
-    for (uint32_t i = 0; i < from->n && !rc; i++)
-        rc = tb_ranges_add(to, from->at[i].lo, from->at[i].hi);
-    tb_ranges_settle(to);
-    return rc;
-}
-
-/* Again and again without what is refused. -ERESTART: it is, and this commit has no turn yet (tb_recent_hold). */
-static int send_list(tb_engine *e, uint32_t file, struct news *news, struct taken *taken)
-{
-    uint64_t known = 0;
-    int rc;
-    do {
-        struct refusal r = {0};
-        struct tb_wire w = {
-            .op = TB_WIRE_COMMIT, .file = wire_of(&e->region.files[file]), .lo = known, .hi = news->clock, .version = news->passed};
-        rc = send_ranges(e, file, &w, &news->ranges, &news->told, &r);
-        taken->version = w.version;
-        taken->refused |= r.any;
-        known = r.version > known ? r.version : known;
-        int left = rc == -ERESTART ? leave_out(&news->ranges, &r.older) : 0;
-        left = left ? left : add_all(&taken->left, &r.older);
-        rc = left ? left : rc;
-        tb_ranges_free(&r.older);
-    } while (rc == -ERESTART && taken->has_turn);
-    return rc;
-}
-
-/* Before n_let_go is read: what went until then was kept. */
-static void note_taken(tb_engine *e, uint32_t file, const struct news *news, const struct taken *taken)
-{
-    bool own = !taken->has_turn && tb_recent_hold(e, file);
-    tb_recent_committed(e, file, news->began, taken->version, taken->refused, &taken->left);
-    e->region.file_nodes[file].voids = taken->left.n > 0;
-    if (own)
-        tb_recent_release(e, file);
-}
-
-/*
- * The keeper compares the list's time with when bytes stopped being dirty here, before other nodes have to let go of anything for it.
- * -ESTALE: the list is old, as far as it meets theirs; or at all. -ERESTART: it needs a turn.
- */
-static int send_news(tb_engine *e, uint32_t file, struct news *news, bool has_turn)
-{
-    struct taken taken = {.has_turn = has_turn};
-    int rc = send_list(e, file, news, &taken);
-    if (!rc)
-        note_taken(e, file, news, &taken);
-    news->was_taken |= !rc;
-    tb_ranges_free(&taken.left);
-    return rc ? rc : e->region.file_nodes[file].n_let_go == news->n_let_go ? 0 : -ESTALE;
-}
-
-/* List and send: once, and where that was refused once more with a turn. */
-static int say_news(tb_engine *e, uint32_t file, struct news *news)
-{
-    int rc = list_news(e, file, news);
-    rc = rc ? rc : send_news(e, file, news, false);
-    if (rc != -ERESTART)
-        return rc;
-    bool own = tb_recent_hold(e, file);
-    rc = list_news(e, file, news);
-    rc = rc ? rc : send_news(e, file, news, true);
-    if (own)
-        tb_recent_release(e, file);
-    return rc;
-}
-
-/*
- * What of the ranges is not dirty any more is not here. Commits of other processes of this node may have said later than `version` that it is:
- * all that ended before the list is made count. One that ends later looks itself, where a flush came between.
- */
-static int end_ranges(tb_engine *e, uint32_t file, struct tb_wire_file id, const struct tb_ranges *ranges, uint64_t version)
-{
-    struct tb_ranges dirty = {0}, done = {0};
-    struct refusal none = {0};
-    struct tb_wire w = {.op = TB_WIRE_END, .file = id, .hi = tb_local_tick(e)};
-    struct tb_told told;
-    uint64_t committed = file == TB_NONE ? 0 : e->region.file_nodes[file].committed;
-    w.version = committed > version ? committed : version;
-    int rc = file == TB_NONE ? 0 : tb_local_dirty(e, file, &dirty);
-    rc = rc ? rc : tb_ranges_without(ranges, &dirty, &done);
-    if (!rc && done.n)
-        rc = send_ranges(e, file, &w, &done, &told, &none);
-    tb_ranges_free(&dirty);
-    tb_ranges_free(&done);
-    return rc;
-}
-
-/* All but what is about to be written: other nodes may have let go of it already, so until then no other node is asked for it. */
-static int take_back(tb_engine *e, uint32_t file, const struct news *news)
-{
-    const struct tb_wire_range coming = {news->offset, news->offset + news->n};
-    const struct tb_ranges all = {.at = (struct tb_wire_range *)&coming, .n = news->n > 0};
-    struct tb_ranges rest = {0};
-    int rc = tb_ranges_without(&news->ranges, &all, &rest);
-    rc = rc ? rc : end_ranges(e, file, wire_of(&e->region.files[file]), &rest, news->told.version);
-    tb_ranges_free(&rest);
-    return rc;
-}
-
-static void note_committed(struct tb_file_nodes *f, uint64_t version)
-{
-    uint64_t before = f->committed;
-    while (before < version && !atomic_compare_exchange_weak(&f->committed, &before, version))
-        ;
-}
-
-#define CLAIM_SECONDS 1 /* how long who has the claim of the file waits for a claim on another node */
+#define CLAIM_SECONDS 1 /* how long the holder of the file's claim waits for a claim on another node */
 
 /* Other nodes' flushes of older bytes have ended, or these bytes are gone there. */
 static int await_owed(tb_engine *e, uint32_t file, uint64_t version, enum tb_owed bearable, bool has_claim)
@@ -319,30 +133,11 @@ static int await_owed(tb_engine *e, uint32_t file, uint64_t version, enum tb_owe
     return got == -EAGAIN && !has_claim ? -EIO : got < 0 ? (int)got : 0;
 }
 
-/*
- * Another node may commit some of the same bytes at the same time, and then they go from here while the message is under way. What
- * was said of them is taken back, and the rest is said once more. Nodes that write over each other's bytes do so at once; each commit
- * waits for later ones alone (a node flushes what it can't let go of), so none waits for itself.
- */
-static int commit_list(tb_engine *e, uint32_t file, struct news *news)
-{
-    int rc;
-    do {
-        news->told = (struct tb_told){0};
-        rc = say_news(e, file, news);
-        note_committed(&e->region.file_nodes[file], news->told.version);
-        bool flushed = !rc && !news->n && e->region.file_nodes[file].n_cleaned != news->n_cleaned;
-        int ended = rc == -ESTALE || flushed ? take_back(e, file, news) : 0;
-        rc = ended ? ended : rc;
-    } while (rc == -ESTALE);
-    return rc;
-}
-
 /* A program's commit returns when no other node has the older bytes; for a flush it does that none flushes them. */
 static int commit(tb_engine *e, uint32_t file, struct news *news)
 {
-    enum tb_owed bearable = news->is_early ? TB_OWED_BYTES : TB_OWED_NOTHING;
-    int rc = commit_list(e, file, news);
+    enum tb_owed bearable = news->how & TB_SAY_EARLY ? TB_OWED_BYTES : TB_OWED_NOTHING;
+    int rc = say(e, file, news);
     if (!rc && news->told.owed > bearable)
         rc = await_owed(e, file, news->told.version, bearable, news->has_claim);
     if (!rc)
@@ -354,11 +149,10 @@ static int commit(tb_engine *e, uint32_t file, struct news *news)
 int tb_shared_commit(tb_engine *e, uint32_t file, bool passed)
 {
     const struct tb_file *f = &e->region.files[file];
-    struct news news = {.passed = passed};
+    struct news news = {.how = passed ? TB_SAY_PASSED : 0};
     if (!tb_is_shared(e, f) || f->flags & TB_FILE_UNLINKED)
         return 0;
     int rc = commit(e, file, &news);
-    tb_ranges_free(&news.ranges);
     return rc ? rc : tb_shared_finish(e, file);
 }
 
@@ -372,7 +166,7 @@ int tb_shared_finish(tb_engine *e, uint32_t file)
 /* For names: the file may have no record here. */
 static int ask_of_identity(tb_engine *e, const struct tb_identity *id, enum tb_wire_op op, uint64_t lo, struct tb_told *told)
 {
-    struct tb_wire w = {.op = op, .file = {id->inode, id->birth_ns}, .lo = lo, .hi = op == TB_WIRE_CUT ? tb_local_tick(e) : UINT64_MAX};
+    struct tb_wire w = {.op = op, .file = {id->inode, id->birth_ns}, .lo = lo, .hi = UINT64_MAX};
     *told = (struct tb_told){0};
     return e->shared_device && id->regular && id->device == e->shared_device ? ask(e, &w, NULL, 0, told) : 0;
 }
@@ -441,8 +235,7 @@ static int take_grant(tb_engine *e, uint32_t file, struct news *news)
     }
     grant = (struct grant){.engine = e,
                            .file = file,
-                           .n_let_go = says ? news->n_let_go : nodes->n_let_go,
-                           .version = news->told.version,
+                           .n_let_go = says ? news->told.n_let_go : nodes->n_let_go,
                            .id = wire_of(f),
                            .spills = news->n > 0,
                            .ranges = news->ranges};
@@ -451,13 +244,13 @@ static int take_grant(tb_engine *e, uint32_t file, struct news *news)
 
 int tb_grant_take(tb_engine *e, uint32_t file)
 {
-    struct news news = {.is_early = true};
+    struct news news = {.how = TB_SAY_EARLY | TB_SAY_RANGES};
     return tb_is_shared(e, &e->region.files[file]) ? take_grant(e, file, &news) : 0;
 }
 
 int tb_grant_take_to_write(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n)
 {
-    struct news news = {.offset = offset, .n = n, .is_early = true, .is_writers = true};
+    struct news news = {.offset = offset, .n = n, .how = TB_SAY_EARLY | TB_SAY_WRITERS | TB_SAY_RANGES};
     if (!tb_is_shared(e, &e->region.files[file]))
         return 0;
     int rc = take_grant(e, file, &news);
@@ -466,22 +259,24 @@ int tb_grant_take_to_write(tb_engine *e, uint32_t file, uint64_t offset, uint64_
     return rc;
 }
 
-int tb_shared_note_write(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n)
+bool tb_shared_note_write(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n)
 {
-    int rc;
-    while (n && (rc = tb_recent_add(e, file, offset, offset + n)) == -ENOBUFS) {
-        struct news news = {.is_early = true, .is_writers = true};
-        rc = commit(e, file, &news);
-        tb_ranges_free(&news.ranges);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    if (!tb_is_shared(e, &e->region.files[file]))
+        return true;
+    e->region.file_nodes[file].n_written++;
+    return tb_recent_add(e, file, offset, offset + n) == 0;
+}
+
+/* Of the write that asks a part may be there: it is done once more at its end, as any other one. */
+int tb_shared_commit_notes(tb_engine *e, uint32_t file)
+{
+    struct news news = {.how = TB_SAY_EARLY};
+    return commit(e, file, &news);
 }
 
 int tb_grant_take_claimed(tb_engine *e, uint32_t file)
 {
-    struct news news = {.is_early = true, .has_claim = true};
+    struct news news = {.how = TB_SAY_EARLY | TB_SAY_RANGES, .has_claim = true};
     return tb_is_shared(e, &e->region.files[file]) ? take_grant(e, file, &news) : 0;
 }
 
@@ -497,7 +292,7 @@ static bool is_of(const tb_engine *e, uint32_t file)
     return grant.engine == e && grant.file == file && is_file(e, file, &grant.id);
 }
 
-/* Under the claim or a chunk's lock the answer stays true as long as that is held: who lets go needs both. */
+/* Under the claim or a chunk's lock the answer stays true as long as that is held: letting go needs both. */
 const struct tb_ranges *tb_grant_of(const tb_engine *e, uint32_t file)
 {
     return is_of(e, file) && e->region.file_nodes[file].n_let_go == grant.n_let_go ? &grant.ranges : NULL;
@@ -519,16 +314,28 @@ bool tb_grant_covers_buffer(const tb_engine *e, uint32_t file, const struct tb_b
     return covers;
 }
 
-/* Of a file whose record is gone nothing is dirty. An error is nothing to the caller: the keeper believes that bytes are here. */
+/* What of the ranges is not dirty any more is not here: the daemon looks, and tells the keeper. */
+static void say_end(tb_engine *e, struct tb_wire_file id, const struct tb_ranges *ranges)
+{
+    uint32_t most = (uint32_t)(tb_ask_room(e) / sizeof(struct tb_wire_range));
+    int64_t got = 0;
+    for (uint32_t done = 0, n; done < ranges->n && got >= 0; done += n) {
+        n = ranges->n - done < most ? ranges->n - done : most;
+        struct tb_wire w = {.op = TB_WIRE_SAY_END, .file = id, .n = n};
+        struct tb_told told;
+        got = tb_ask(e, &w, ranges->at + done, n * sizeof(*ranges->at), &told, sizeof(told));
+    }
+}
+
+/* An error is nothing to the caller: the keeper believes that bytes are here. */
 void tb_grant_end(tb_engine *e, uint32_t file)
 {
     if (grant.engine != e || grant.file != file)
         return;
     struct grant ending = grant;
     grant = (struct grant){0};
-    bool there = is_file(e, file, &ending.id);
-    end_ranges(e, ending.ranges.n && there ? file : TB_NONE, ending.id, &ending.ranges, ending.version);
-    if (ending.spills && there)
+    say_end(e, ending.id, &ending.ranges);
+    if (ending.spills && is_file(e, file, &ending.id))
         e->region.file_nodes[file].n_spilling--; /* not earlier: until then the keeper sends readers here */
     tb_ranges_free(&ending.ranges);
 }

@@ -8,8 +8,8 @@
  * node could follow it there.
  *
  * All calls do nothing, and return 0, for a file that is not shared: another `nodes:`, scratch, another file system than the
- * PFS. No lock of the region is held by the caller, nor the file's claim where it can be helped: who lets go of bytes needs that
- * of its own node.
+ * PFS. No lock of the region is held by the caller, nor the file's claim where it can be helped: a node that lets go of bytes
+ * needs its own claim of the file.
  */
 #ifndef TB_SHARED_COMMIT_H
 #define TB_SHARED_COMMIT_H
@@ -30,14 +30,25 @@ static inline bool tb_is_elsewhere(const tb_engine *e, uint32_t file)
 
 /*
  * Ask what the others committed: clean bytes go where they are old, the size is raised to theirs. 1: there is something, and the
- * caller lowers the size, which others may have made less, and then learns what was told. 0: nothing, or -EIO: nobody can tell.
+ * caller lowers the size, which others may have made less, and then learns what was told. 0: nothing, or -EIO: no node can tell.
  */
 int tb_shared_look(tb_engine *e, uint32_t file, struct tb_told *told);
 void tb_shared_learn(tb_engine *e, uint32_t file, const struct tb_told *told);
-/* Bytes of a shared file are about to be written: a commit of another node until then does not take them away (shared/recent.h). */
-int tb_shared_note_write(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
+/*
+ * Bytes of a shared file are being written, under the lock of their chunk: commits of other nodes until they are committed do not
+ * take them away (shared/recent.h). False: there is no room for the note, so tb_shared_commit_notes comes first, without the lock.
+ */
+bool tb_shared_note_write(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
+int tb_shared_commit_notes(tb_engine *e, uint32_t file);
 /* What is dirty is seen by all from now on, and what went past the buffers (`passed`). Also looks. */
 int tb_shared_commit(tb_engine *e, uint32_t file, bool passed);
+/* Other nodes are to hear of something: bytes that are dirty, and what a flush or a call past the buffers has put on the PFS. */
+static inline bool tb_shared_has_news(const tb_engine *e, uint32_t file)
+{
+    const struct tb_file *f = &e->region.files[file];
+    const struct tb_file_nodes *nodes = tb_is_shared(e, f) ? &e->region.file_nodes[file] : NULL;
+    return nodes && (f->n_dirty || f->flags & TB_FILE_COHERENT || nodes->n_written != nodes->n_said);
+}
 /* This node has heard of no later version of the file. */
 static inline bool tb_shared_is_latest(const tb_engine *e, uint32_t file, uint64_t version)
 {
@@ -66,7 +77,7 @@ int tb_shared_end(tb_engine *e, const struct tb_identity *id, uint64_t *end);
 int tb_grant_take(tb_engine *e, uint32_t file);
 /* For a write that is under way, which puts `n` bytes from `offset` on there. */
 int tb_grant_take_to_write(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
-/* The same for who has the file's claim, of what is dirty: -EAGAIN where another node's flush does not end soon. */
+/* The same for the holder of the file's claim, of what is dirty: -EAGAIN where another node's flush does not end soon. */
 int tb_grant_take_claimed(tb_engine *e, uint32_t file);
 /* The last list of dirty bytes had some that are not this node's any more: they are about to go, and no flush takes them. */
 static inline bool tb_has_voids(const tb_engine *e, uint32_t file)
@@ -76,7 +87,7 @@ static inline bool tb_has_voids(const tb_engine *e, uint32_t file)
 /* What it covers; NULL: there is none, or it does not hold any more. */
 const struct tb_ranges *tb_grant_of(const tb_engine *e, uint32_t file);
 bool tb_grant_covers(const tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
-/* All dirty bytes of one of its buffers, whose chunk is locked: no grant can be taken then. */
+/* All dirty bytes of one of its buffers. The chunk is locked, so no grant can be taken then. */
 bool tb_grant_covers_buffer(const tb_engine *e, uint32_t file, const struct tb_buffer *b);
 /* What it covered and is not dirty any more is on the PFS: all are told. */
 void tb_grant_end(tb_engine *e, uint32_t file);

@@ -20,7 +20,7 @@
 #include "region/counters.h"
 #include "shared/recent.h"
 
-#define TRIES 100 /* a list of buffers is made again where the organizer moved one meanwhile */
+#define TRIES 100 /* a list of buffers is made again where the organizer moved one of them */
 
 uint32_t tb_local_find(tb_engine *e, const struct tb_wire_file *id)
 {
@@ -64,7 +64,7 @@ uint64_t tb_local_tick(tb_engine *e)
     return ++e->header->asking.clock;
 }
 
-/* Buffer by buffer, each under its chunk's lock: a list of no one moment, which the clock and n_let_go make up for (shared/commit.c). */
+/* Buffer by buffer, each under its chunk's lock. What is cleaned meanwhile the keeper learns later than this list (daemon/turn.h). */
 static int list_dirty(tb_engine *e, uint32_t file, struct tb_ranges *out)
 {
     uint32_t n;
@@ -86,7 +86,7 @@ int tb_local_dirty(tb_engine *e, uint32_t file, struct tb_ranges *out)
     return rc == 1 ? -EAGAIN : rc;
 }
 
-/* Of one chunk, whose lock is held. */
+/* Of one chunk; its lock is held. */
 static int read_locked(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi, char *to)
 {
     int rc = 0;
@@ -96,6 +96,8 @@ static int read_locked(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi, ch
         if (!b || !tb_interval_valid(e, b, start, start + n, &from, &until) || from != start || until != start + n)
             return -ESTALE;
         rc = tb_medium_read(e, b, start, n, to + (at - lo));
+        if (rc == -EHOSTDOWN) /* clean bytes are on the PFS, as the keeper is about to learn */
+            rc = tb_buffer_is_clean(b) ? -ESTALE : -EIO;
     }
     return rc;
 }
@@ -134,57 +136,87 @@ static bool holds_all_dirty(const struct tb_buffer *b, uint32_t lo, uint32_t hi)
     return !tb_buffer_is_dirty(b) || (b->dirty_lo >= lo && b->dirty_hi <= hi);
 }
 
-/* Locked by the chunk. An fsync that is about to make a record of it looks again: its version, or n_voided, has moved. */
-static int remove_part(tb_engine *e, struct tb_buffer *b, uint32_t from, uint32_t to, bool try)
+/* Bytes of a file that go from here, or are looked at for that (`try`). */
+struct removal {
+    tb_engine *e;
+    uint32_t file;
+    bool try;
+    bool some; /* there are, and they can go; */
+    bool busy; /* or can't: dirty bytes that stay lie on both sides in their block */
+};
+
+/* Locked by the chunk. What ends inside a block on both sides may be between dirty bytes that stay. */
+static int remove_bytes(struct removal *r, struct tb_buffer *b, uint32_t lo, uint32_t hi)
 {
-    if (holds_all_dirty(b, from, to))
-        return try ? 0 : (tb_map_drop(e, b), 0);
-    if (!tb_interval_may_remove(e, b, from, to))
-        return -EBUSY;
-    int rc = try ? 0 : tb_interval_remove(e, b, from, to);
-    if (!rc && !try)
-        tb_map_count_dirty(e, b);
-    return rc == -ENOBUFS ? -EBUSY : rc;
+    uint32_t from, to;
+    if (!tb_interval_valid(r->e, b, lo, hi, &from, &to))
+        return 0;
+    int rc = !tb_interval_may_remove(r->e, b, lo, hi) ? -ENOBUFS : r->try ? 0 : tb_interval_remove(r->e, b, lo, hi);
+    r->busy |= rc == -ENOBUFS;
+    r->some |= !rc;
+    return rc == -ENOBUFS ? 0 : rc;
 }
 
-/* 1: it is not there any more. */
-static int remove_at(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint64_t lo, uint64_t hi, bool try)
+/* Locked by the chunk. An fsync that is about to make a record of it looks again: its version, or n_voided, has moved. */
+static int remove_part(struct removal *r, struct tb_buffer *b, uint32_t from, uint32_t to)
 {
-    struct tb_buffer *b = &e->region.buffers[ref->buffer];
-    uint32_t from, to;
-    int stripe = tb_chunk_lock(e, file, ref->start);
-    if (stripe < 0)
-        return stripe;
-    int rc = tb_buffer_is_at(b, file, ref->cell) ? 0 : 1;
-    if (!rc && part_of(e, b, lo, hi, &from, &to)) {
-        e->region.locks->chunk[stripe].n_voided += !try;
-        rc = remove_part(e, b, from, to, try);
+    if (holds_all_dirty(b, from, to)) {
+        r->some = true;
+        if (!r->try)
+            tb_map_drop(r->e, b);
+        return 0;
     }
-    tb_chunk_unlock(e, stripe);
+    int rc = remove_bytes(r, b, from, to);
+    if (!r->try)
+        tb_map_count_dirty(r->e, b);
     return rc;
 }
 
-/* `try`: only whether it can be done. All or nothing of the range goes, but for what a writer adds in between. */
-static int remove_listed(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi, bool try)
+/* 1: it is not there any more. */
+static int remove_at(struct removal *r, const struct tb_buffer_ref *ref, uint64_t lo, uint64_t hi)
+{
+    struct tb_buffer *b = &r->e->region.buffers[ref->buffer];
+    uint32_t from, to;
+    int stripe = tb_chunk_lock(r->e, r->file, ref->start);
+    if (stripe < 0)
+        return stripe;
+    int rc = tb_buffer_is_at(b, r->file, ref->cell) ? 0 : 1;
+    if (!rc && part_of(r->e, b, lo, hi, &from, &to)) {
+        r->e->region.locks->chunk[stripe].n_voided += !r->try;
+        rc = remove_part(r, b, from, to);
+    }
+    tb_chunk_unlock(r->e, stripe);
+    return rc;
+}
+
+static int remove_listed(struct removal *r, uint64_t lo, uint64_t hi)
 {
     uint32_t n;
-    struct tb_buffer_ref *refs = tb_file_buffers(e, file, TB_BUFFERS_ALL, &n);
+    struct tb_buffer_ref *refs = tb_file_buffers(r->e, r->file, TB_BUFFERS_ALL, &n);
     int rc = n && !refs ? -ENOMEM : 0;
     bool missed = false;
     for (uint32_t i = 0; i < n && rc >= 0; i++) {
-        rc = remove_at(e, file, &refs[i], lo, hi, try);
+        rc = remove_at(r, &refs[i], lo, hi);
         missed |= rc == 1;
     }
     free(refs);
     return rc < 0 ? rc : missed;
 }
 
-static int remove_range(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi, bool try)
+static int remove_range(struct removal *r, uint64_t lo, uint64_t hi)
 {
     int rc = 1;
     for (int i = 0; i < TRIES && rc == 1; i++)
-        rc = remove_listed(e, file, lo, hi, try);
+        rc = remove_listed(r, lo, hi);
     return rc == 1 ? -EAGAIN : rc;
+}
+
+static int remove_ranges(struct removal *r, const struct tb_ranges *ranges)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < ranges->n && !rc; i++)
+        rc = remove_range(r, ranges->at[i].lo, ranges->at[i].hi);
+    return rc;
 }
 
 /* Claimed, if it is still this file's. */
@@ -198,7 +230,7 @@ static bool claim(tb_engine *e, uint32_t file, const struct tb_wire_file *id)
     return false;
 }
 
-/* From here on nobody here takes the PFS's bytes for the latest, and no grant to write there holds. */
+/* From here on no process of this node takes the PFS's bytes for the latest. A grant to write there ends, and so does a list of dirty bytes. */
 static void tell_of_newer(tb_engine *e, uint32_t file)
 {
     struct tb_file_nodes *f = &e->region.file_nodes[file];
@@ -206,15 +238,6 @@ static void tell_of_newer(tb_engine *e, uint32_t file)
     f->n_let_go++;
     tb_stage_void(e);
     tb_chunk_wait_all(e, file);
-}
-
-/* Each range: 0, -EBUSY where one of them can't go, or another error. */
-static int remove_ranges(tb_engine *e, uint32_t file, const struct tb_ranges *ranges, bool try)
-{
-    int rc = 0;
-    for (uint32_t i = 0; i < ranges->n && !rc; i++)
-        rc = remove_range(e, file, ranges->at[i].lo, ranges->at[i].hi, try);
-    return rc;
 }
 
 /* Records are void before their bytes go: a crash must not bring these over the newer ones. */
@@ -230,28 +253,6 @@ static int drop_records(tb_engine *e, uint32_t file, const struct tb_ranges *ran
     return rc ? rc : tb_journal_sync(e);
 }
 
-/*
- * A write that is under way meanwhile may lose a part here and not the rest: it sees the count, and is done once more
- * (layer/write.c). So its bytes are here as a whole, or none where the other node has newer ones.
- */
-static int remove_older(tb_engine *e, uint32_t file, const struct tb_ranges *ranges, bool again)
-{
-    struct tb_file_nodes *f = &e->region.file_nodes[file];
-    int rc = remove_ranges(e, file, ranges, true);
-    if (rc == -EBUSY && !again)
-        tell_of_newer(e, file);
-    if (rc)
-        return rc;
-    f->n_tearing++;
-    tell_of_newer(e, file);
-    rc = drop_records(e, file, ranges);
-    rc = rc ? rc : remove_ranges(e, file, ranges, false);
-    f->n_let_go++; /* a list of dirty bytes that was made at the same time may hold some of it */
-    f->n_torn++;
-    f->n_tearing--;
-    return rc;
-}
-
 /* What of it is older than the commit. */
 static int add_older(tb_engine *e, uint32_t file, const struct tb_due *due, struct tb_ranges *older)
 {
@@ -263,16 +264,52 @@ static int add_older(tb_engine *e, uint32_t file, const struct tb_due *due, stru
     return rc;
 }
 
+/* What of all of them is older. */
+static int list_older(tb_engine *e, uint32_t file, const struct tb_due *due, uint32_t n, struct tb_ranges *older)
+{
+    int rc = 0;
+    tb_ranges_free(older);
+    for (uint32_t i = 0; i < n && !rc; i++)
+        rc = add_older(e, file, &due[i], older);
+    tb_ranges_settle(older);
+    return rc;
+}
+
+/*
+ * A write that is under way at that time may lose a part here and not the rest: it sees the count, and is done once more
+ * (layer/write.c). So its bytes are here as a whole, or none where the other node has newer ones.
+ */
+static int remove_older(struct removal *r, const struct tb_due *due, uint32_t n, struct tb_ranges *older)
+{
+    struct tb_file_nodes *f = &r->e->region.file_nodes[r->file];
+    f->n_tearing++;
+    tell_of_newer(r->e, r->file);
+    int rc = list_older(r->e, r->file, due, n, older);
+    rc = rc ? rc : drop_records(r->e, r->file, older);
+    rc = rc ? rc : remove_ranges(r, older);
+    f->n_let_go++; /* what was fetched at the same time may hold some of it */
+    f->n_torn++;
+    f->n_tearing--;
+    return rc;
+}
+
+/*
+ * What can go goes: where older and newer bytes take turns in a block its outer ones go first, then newer ones by a flush, and so on. Where
+ * nothing can go only the first try moves the counts: else no grant would hold for as long as the flush
+ * needs.
+ */
 static int let_go_claimed(tb_engine *e, uint32_t file, const struct tb_due *due, uint32_t n, bool again)
 {
     struct tb_ranges older = {0};
-    int rc = 0;
-    for (uint32_t i = 0; i < n && !rc; i++)
-        rc = add_older(e, file, &due[i], &older);
-    tb_ranges_settle(&older);
-    rc = rc ? rc : remove_older(e, file, &older, again);
+    struct removal look = {.e = e, .file = file, .try = true}, removal = {.e = e, .file = file};
+    int rc = list_older(e, file, due, n, &older);
+    rc = rc ? rc : remove_ranges(&look, &older);
+    if (!rc && look.busy && !look.some && again)
+        removal.busy = true;
+    else if (!rc)
+        rc = remove_older(&removal, due, n, &older);
     tb_ranges_free(&older);
-    return rc;
+    return rc ? rc : removal.busy ? -EBUSY : 0;
 }
 
 /* Never waits for the claim: its holder may be waiting for the node that asks. */
@@ -322,7 +359,7 @@ static int forget_clean(tb_engine *e, uint32_t file, const struct tb_buffer_ref 
     return !there;
 }
 
-/* Buffers that were moved or made meanwhile are looked at again; read-ahead of old bytes is void. */
+/* Buffers that were moved or made since are looked at again; read-ahead of old bytes is void. */
 void tb_local_forget_clean(tb_engine *e, uint32_t file)
 {
     int missed = 1;

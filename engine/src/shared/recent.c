@@ -7,8 +7,11 @@
 
 #include <errno.h>
 
+#include "base/valid.h"
+
 #define LOOK_BACK 8u /* latest notes that a write may continue: of so many processes that write in turn */
 
+/* Files of the same remainder share a slot. The second one goes without notes until the slot is empty. */
 static struct tb_recent *slot_of(const tb_engine *e, uint32_t file)
 {
     return &e->region.recent[file % e->region.n_recent];
@@ -20,7 +23,20 @@ static bool is_of(const tb_engine *e, uint32_t file, const struct tb_recent *r)
     return r->inode == f->inode && r->birth_ns == f->birth_ns;
 }
 
-/* Locked. NULL, and not locked: it has none. `make`: an empty slot becomes the file's. */
+bool tb_recent_is_valid(const struct tb_recent *r)
+{
+    return r->n <= TB_RECENT_WRITES;
+}
+
+bool tb_recent_is_whole(const struct tb_recent *r)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        if (r->write[i].lo >= r->write[i].hi || r->write[i].list > r->list)
+            return false;
+    return true;
+}
+
+/* The file's slot, locked; NULL, with nothing locked: it has none. `make`: an empty slot becomes the file's. */
 static struct tb_recent *lock_slot(tb_engine *e, uint32_t file, bool make)
 {
     struct tb_recent *r = slot_of(e, file);
@@ -30,14 +46,15 @@ static struct tb_recent *lock_slot(tb_engine *e, uint32_t file, bool make)
         r->inode = e->region.files[file].inode;
         r->birth_ns = e->region.files[file].birth_ns;
     }
-    assert(r->n <= TB_RECENT_WRITES);
+    assert(tb_recent_is_valid(r));
+    TB_ASSERT_WHOLE(tb_recent_is_whole(r));
     if (is_of(e, file, r))
         return r;
     tb_lock_drop(&r->lock);
     return NULL;
 }
 
-/* A note of the list that is yet to begin, which the write touches. */
+/* Whether the write continues a note of the list that is yet to begin; then that note grows. Notes of earlier lists never grow. */
 static bool widen(struct tb_recent *r, uint64_t lo, uint64_t hi)
 {
     for (uint32_t i = r->n; i > 0 && r->n - i < LOOK_BACK; i--) {
@@ -66,6 +83,7 @@ int tb_recent_add(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi)
     return rc;
 }
 
+/* Writes from here on count for the next list, even if the caller's list has their bytes already: then they are committed twice. */
 uint64_t tb_recent_begin(tb_engine *e, uint32_t file)
 {
     struct tb_recent *r = lock_slot(e, file, false);
@@ -75,35 +93,29 @@ uint64_t tb_recent_begin(tb_engine *e, uint32_t file)
     return began;
 }
 
-/* If its holder was killed, what it told the keeper stays a note: it is told once more. */
-bool tb_recent_hold(tb_engine *e, uint32_t file)
+/* Locked. What was kept for earlier commits is not needed any more when a commit had nothing to keep. */
+static void tag(struct tb_recent *r, const struct tb_recent_taken *t)
 {
-    return tb_lock_take(&slot_of(e, file)->commit) >= 0;
-}
-
-void tb_recent_release(tb_engine *e, uint32_t file)
-{
-    tb_lock_drop(&slot_of(e, file)->commit);
-}
-
-/* What was kept for earlier commits is not needed any more when a commit had nothing to keep. */
-void tb_recent_committed(tb_engine *e, uint32_t file, uint64_t began, uint64_t version, bool keep, const struct tb_ranges *left)
-{
-    struct tb_recent *r = lock_slot(e, file, false);
     uint32_t n = 0;
-    for (uint32_t i = 0; r && i < r->n; i++) {
+    for (uint32_t i = 0; i < r->n; i++) {
         struct tb_recent_write w = r->write[i];
         uint64_t from, to;
-        bool named = w.list <= began && w.version < version && !tb_ranges_inside(left, w.lo, w.hi, &from, &to);
+        bool named = w.list <= t->began && w.version < t->version && !tb_ranges_inside(&t->left, w.lo, w.hi, &from, &to);
         if (named)
-            w.version = version;
-        if (keep || !w.version || w.version > version)
+            w.version = t->version;
+        if (t->keep || !w.version || w.version > t->version)
             r->write[n++] = w;
     }
-    if (r) {
-        r->n = n;
-        tb_lock_drop(&r->lock);
-    }
+    r->n = n;
+}
+
+void tb_recent_committed(tb_engine *e, uint32_t file, const struct tb_recent_taken *taken)
+{
+    struct tb_recent *r = lock_slot(e, file, false);
+    if (!r)
+        return;
+    tag(r, taken);
+    tb_lock_drop(&r->lock);
 }
 
 int tb_recent_newer(tb_engine *e, uint32_t file, uint64_t version, struct tb_ranges *out)

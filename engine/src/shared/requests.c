@@ -9,13 +9,26 @@
 #include "region/clients.h"
 #include "region/event.h"
 
-#define LOOK_NS 50000000 /* how often who waits looks whether the other side lives */
+#define LOOK_NS 50000000 /* how often a waiter looks whether the other side lives */
 #define AGAIN_NS 1000000 /* between two tries */
-#define FREE_NS 100000   /* how often who found no free request looks again */
+#define FREE_NS 100000   /* how often a client that found no free request looks again */
 
 static struct tb_request *request_at(const tb_engine *e, uint32_t i)
 {
     return (struct tb_request *)(void *)(e->region.requests + i * e->region.request_bytes);
+}
+
+/* Where an operation is asked for. */
+static enum tb_desk desk_of(const struct tb_wire *w)
+{
+    return w->op == TB_WIRE_PUT || w->op == TB_WIRE_GET ? TB_DESK_BYTES : TB_DESK_FILES;
+}
+
+/* The first request after those of the desk; a region without a remote tier has none of the second. */
+static uint32_t end_of(const tb_engine *e, enum tb_desk desk)
+{
+    uint32_t end = ((uint32_t)desk + 1) * TB_REQUESTS;
+    return end < e->region.n_requests ? end : e->region.n_requests;
 }
 
 /* Of two that want a request only one moves it. */
@@ -30,9 +43,9 @@ size_t tb_ask_room(const tb_engine *e)
 }
 
 /* NULL: all are in use. The client is noted before, so that a request of a killed client can be found. */
-static struct tb_request *take_free(tb_engine *e)
+static struct tb_request *take_free(tb_engine *e, enum tb_desk desk)
 {
-    for (uint32_t i = 0; i < e->region.n_requests; i++) {
+    for (uint32_t i = desk * TB_REQUESTS; i < end_of(e, desk); i++) {
         struct tb_request *r = request_at(e, i);
         if (r->state == TB_REQUEST_FREE && moves(r, TB_REQUEST_FREE, TB_REQUEST_TAKEN)) {
             r->client = e->slot + 1;
@@ -43,10 +56,10 @@ static struct tb_request *take_free(tb_engine *e)
 }
 
 /* NULL: there is no daemon, or none was free in time. */
-static struct tb_request *take(tb_engine *e, uint64_t until)
+static struct tb_request *take(tb_engine *e, enum tb_desk desk, uint64_t until)
 {
     struct tb_request *r = NULL;
-    while (!(r = take_free(e)) && tb_now_ns() < until && tb_daemon_is_alive(e->header))
+    while (!(r = take_free(e, desk)) && tb_now_ns() < until && tb_daemon_is_alive(e->header))
         nanosleep(&(struct timespec){0, FREE_NS}, NULL);
     return r;
 }
@@ -60,11 +73,11 @@ static void send(tb_engine *e, struct tb_request *r, const struct tb_wire *w, co
         memcpy(r->bytes + sizeof(*w), more, n);
     r->n = (uint32_t)(sizeof(*w) + n);
     r->state = TB_REQUEST_ASKED;
-    e->header->asking.event++;
-    tb_event_wake(&e->header->asking.event);
+    e->header->asking.event[desk_of(w)]++;
+    tb_event_wake(&e->header->asking.event[desk_of(w)]);
 }
 
-/* False: it is not answered, and belongs to nobody or to the daemon now. */
+/* False: it is not answered, and is free or belongs to the daemon now. */
 static bool await(tb_engine *e, struct tb_request *r, uint64_t until)
 {
     for (uint32_t state; (state = r->state) != TB_REQUEST_ANSWERED;) {
@@ -79,10 +92,10 @@ static bool await(tb_engine *e, struct tb_request *r, uint64_t until)
     return true;
 }
 
-/* After an error the request is the daemon's or nobody's, and its bytes are not looked at. */
+/* After an error the request is the daemon's or free, and its bytes are not looked at. */
 static int64_t ask_once(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room, uint64_t until)
 {
-    struct tb_request *r = tb_daemon_is_alive(e->header) ? take(e, until) : NULL;
+    struct tb_request *r = tb_daemon_is_alive(e->header) ? take(e, desk_of(w), until) : NULL;
     if (!r)
         return -EIO;
     send(e, r, w, more, n);
@@ -116,15 +129,16 @@ int64_t tb_ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n
 }
 
 /* The event is read before the requests: one that comes in between ends the wait at once. */
-struct tb_request *tb_request_take(tb_engine *e)
+struct tb_request *tb_request_take(tb_engine *e, enum tb_desk desk)
 {
-    uint32_t seen = e->header->asking.event;
-    for (uint32_t i = 0; i < e->region.n_requests; i++) {
+    _Atomic uint32_t *event = &e->header->asking.event[desk];
+    uint32_t seen = *event;
+    for (uint32_t i = desk * TB_REQUESTS; i < end_of(e, desk); i++) {
         struct tb_request *r = request_at(e, i);
         if (r->state == TB_REQUEST_ASKED && moves(r, TB_REQUEST_ASKED, TB_REQUEST_SERVED))
             return r;
     }
-    tb_event_wait(&e->header->asking.event, seen, LOOK_NS);
+    tb_event_wait(event, seen, LOOK_NS);
     return NULL;
 }
 

@@ -21,8 +21,8 @@ int64_t tb_ask_for(tb_engine *e, const struct tb_wire *w, const void *more, size
 /* The most that a request or an answer may have after its head. */
 size_t tb_ask_room(const tb_engine *e);
 
-/* The daemon: the next request, or NULL after a moment without one. Then its answer is in `bytes`: its length, or -errno. */
-struct tb_request *tb_request_take(tb_engine *e);
+/* The daemon: the next request of that desk, or NULL after a moment without one. Then its answer is in `bytes`: its length, or -errno. */
+struct tb_request *tb_request_take(tb_engine *e, enum tb_desk desk);
 void tb_request_answer(struct tb_request *r, int64_t answer);
 /* After the client of that slot was killed. */
 void tb_requests_forget_client(tb_engine *e, uint32_t slot);

@@ -2,12 +2,13 @@
  * What nodes say to each other of one file, and clients to their own daemon, which asks for them (`nodes: shared`).
  *
  * A request is a tb_wire, then `n` ranges, then `n_gone` extents. An answer is a tb_told, then `n` extents (of a
- * look: none), then bytes (of a fetch). All nodes are of one version and one byte order: the instance's name and the
+ * look: none; of SAY: ranges), then bytes (of a fetch). All nodes are of one version and one byte order: the instance's name and the
  * greeting of the network say so.
  */
 #ifndef TB_SHARED_WIRE_H
 #define TB_SHARED_WIRE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The same on all nodes: the device is not, and names move. */
@@ -16,6 +17,11 @@ struct tb_wire_file {
     int64_t birth_ns;
 };
 
+static inline bool tb_wire_is(const struct tb_wire_file *a, const struct tb_wire_file *b)
+{
+    return a->inode == b->inode && a->birth_ns == b->birth_ns;
+}
+
 struct tb_wire_range {
     uint64_t lo, hi;
 };
@@ -23,23 +29,25 @@ struct tb_wire_range {
 /* Bytes that a node holds and the PFS lacks; `version` is of the commit that told so. */
 struct tb_wire_extent {
     uint64_t lo, hi, version;
-    uint32_t node, unused;
+    uint32_t node;
+    uint32_t is_all; /* of an answer to a commit or a cut: of all that was asked, which has too many ranges to be told */
 };
 
 enum tb_wire_op {
-    /* Of the file's keeper, which keeps who has what. */
+    /* Asked of the file's keeper, which knows which node has which bytes. */
     TB_WIRE_LOOK = 1, /* what is known of the file */
     TB_WIRE_WHERE,    /* extents of [lo, hi), `version` of them at most; `before` of the answer: up to where it is whole */
     /*
-     * The ranges are the asker's from now on (`version` 1: and it changed the PFS; `hi`: its clock when it listed them). Extents in
-     * the answer: of other nodes, which have to let go of these (up to UINT64_MAX: of all ranges); or of the asker, and then nothing
-     * changed: it has to let go of its own for those commits, so ask without what is older. `lo`: such commits up to that one are known. -ESTALE: the list is older than what the asker let go of or flushed.
+     * The ranges are the asker's from now on (`version` 1: and it changed the PFS). `hi`: the number of what it says, by its clock. Extents
+     * in the answer: of other nodes, which have to let go of these, for this commit or an earlier one of the asker; or of the asker, and then nothing
+     * changed: it has to let go of its own for those commits, so ask without what is older. `lo`: such commits up to that one are known.
+     * -ESTALE, as of END and CUT: the keeper has heard a later number of the asker.
      */
     TB_WIRE_COMMIT,
-    TB_WIRE_GONE,   /* the nodes of the `n_gone` extents have let go for the commits of these versions, by their clock `hi` */
-    TB_WIRE_END,    /* the ranges are on the PFS, as far as they are of no later commit than `version`, by the asker's clock `hi` */
+    TB_WIRE_GONE,   /* the nodes of the `n_gone` extents have let go for the commits of these versions, when their clock was `hi` */
+    TB_WIRE_END,    /* the ranges are on the PFS; `hi` as of COMMIT */
     TB_WIRE_CUT,    /* nothing from `lo` on is of the file any more; as COMMIT */
-    TB_WIRE_REMOVE, /* the file has no name any more; extents in the answer: who has to lose it first, then ask again */
+    TB_WIRE_REMOVE, /* the file has no name any more; extents in the answer: the nodes that have to lose it first, then ask again */
     /* Of the node that has the bytes. */
     TB_WIRE_READ, /* bytes [lo, hi); -ESTALE: they are not here */
     /*
@@ -51,10 +59,20 @@ enum tb_wire_op {
     TB_WIRE_FLUSH, /* put it on the PFS, soon */
     /* Of any node. */
     TB_WIRE_STATE,
+    /*
+     * Of the node that lends its memory, in what it lends to the asker: `n` bytes from place `hi` on, of the buffer that begins at place
+     * `lo`. To the own daemon: from byte `hi` on of buffer number `lo`. `version` is the number of this use (shared/borrow.h).
+     * -ESTALE: a later use of the buffer came first; -ENODATA: the memory was given back.
+     */
+    TB_WIRE_PUT,
+    TB_WIRE_GET,
+    TB_WIRE_RETURN, /* the asker is about to end: take back what is in its memory */
     /* Of a client to its own daemon only. */
-    TB_WIRE_FETCH,  /* [lo, hi): the answer has the extents, and the bytes of those that other nodes have */
-    TB_WIRE_SETTLE, /* all bytes of other nodes go to the PFS */
-    TB_WIRE_AWAIT,  /* the others have let go for the commits of this node up to `version`, as far as `lo` says (tb_owed) */
+    TB_WIRE_SAY,     /* commit what is dirty of the file, and [lo, hi), which is about to be; `version`: enum tb_say */
+    TB_WIRE_SAY_END, /* what of the ranges is not dirty any more is on the PFS */
+    TB_WIRE_FETCH,   /* [lo, hi): the answer has the extents, and the bytes of those that other nodes have */
+    TB_WIRE_SETTLE,  /* all bytes of other nodes go to the PFS */
+    TB_WIRE_AWAIT,   /* the others have let go for the commits of this node up to `version`, as far as `lo` says (tb_owed) */
 };
 
 enum { TB_WIRE_MOST = 1024, TB_WIRE_MOST_FETCHED = 256 }; /* extents of an answer: of any, and of a fetch */
@@ -66,6 +84,14 @@ struct tb_wire {
     uint64_t lo, hi, version;
 };
 
+/* How a commit is meant, of a client. */
+enum tb_say {
+    TB_SAY_PASSED = 1,  /* it changed the PFS, too */
+    TB_SAY_EARLY = 2,   /* no program asked for it: a part of a write may be taken along, */
+    TB_SAY_WRITERS = 4, /* of the one that asks */
+    TB_SAY_RANGES = 8   /* the answer has the ranges that this node has now, as many as there is room for */
+};
+
 /* What other nodes still have of bytes that this node has committed since. */
 enum tb_owed {
     TB_OWED_NOTHING,
@@ -74,16 +100,24 @@ enum tb_owed {
 };
 
 struct tb_told {
-    uint64_t before, version; /* of the file, before this call and now; 0: nobody committed anything of it */
+    uint64_t before, version; /* of the file, before this call and now; 0: no node committed anything of it */
     uint64_t end;             /* where its last extent ends */
-    uint32_t n;               /* extents that follow */
+    uint32_t n;               /* extents that follow, or ranges */
     uint32_t elsewhere;       /* 1: other nodes than the asker have some */
-    uint32_t owed, unused;    /* of a commit: enum tb_owed, by the own daemon */
+    uint32_t voids;           /* 1: the asker has yet to let go of some of it */
+    /* By the own daemon, of SAY: */
+    uint32_t owed;     /* enum tb_owed */
+    uint32_t n_let_go; /* of the file, when it was listed */
+    uint32_t unused;
 };
 
 /* What a node says of itself. */
 struct tb_wire_state {
     uint64_t dirty, extents; /* bytes in its tiers that the PFS lacks; extents that it keeps, as the keeper of files */
+    uint64_t lends, lent;    /* bytes of its memory for other nodes' buffers; what these use of them, as they told last */
+    uint64_t borrows, here;  /* bytes of its own buffers in other nodes' memory; and in the asker's */
+    uint64_t here_dirty;     /* of these, what the asker's end would lose */
+    uint64_t lost;           /* bytes that the PFS lacks, in the memory of nodes that are lost */
     uint32_t ends, ended;    /* it is being stopped; and has nothing left */
 };
 

@@ -129,16 +129,16 @@ static bool comes_along(const struct move *m, const struct tb_buffer *b, uint32_
             tb_heat_of(m->e, b) <= (warm > TB_HEAT_READ ? warm : TB_HEAT_READ));
 }
 
-/* A buffer inside one that stays would come out from under it: it stays too. */
+/* A smaller buffer inside one that stays must stay too: it owns its bytes, and without it the larger one would show old ones. */
 static int collect_class(struct move *m, uint32_t class_index, struct source *out, uint32_t *n)
 {
     uint32_t size = (uint32_t)m->e->header->layout.class_size[class_index];
     for (uint32_t at = 0; at < m->size; at += size) {
-        const struct tb_buffer *b = tb_map_find(m->e, m->file, class_index, (m->start + at) / size);
+        struct tb_buffer *b = tb_map_find(m->e, m->file, class_index, (m->start + at) / size);
         if (!b)
             continue;
         if (!m->stays[at / BLOCK] && may_leave(b) && comes_along(m, b, class_index))
-            out[(*n)++] = (struct source){tb_buffer_number(m->e, b), b->version, at};
+            out[(*n)++] = (struct source){tb_buffer_number(m->e, b), tb_buffer_see(b), at};
         else if (class_index == m->class_index)
             return -EBUSY; /* two of one size cannot have one cell */
         else
@@ -166,7 +166,7 @@ static int collect(struct move *m, struct source *out, uint32_t *n)
 {
     *n = 0;
     if (!m->gather) {
-        out[(*n)++] = (struct source){tb_buffer_number(m->e, m->asked), m->asked->version, 0};
+        out[(*n)++] = (struct source){tb_buffer_number(m->e, m->asked), tb_buffer_see(m->asked), 0};
         return may_leave(m->asked) ? 0 : -EBUSY;
     }
     if (is_surrounded(m))
@@ -229,7 +229,7 @@ static bool next_run(const struct move *m, bool dirty, uint32_t source, uint32_t
     return true;
 }
 
-/* Bytes of sources in memory tiers are copied under the lock, those of directories outside it. */
+/* Bytes of sources in memory tiers are copied under the lock, those of other tiers outside it. */
 static int read_sources(struct move *m, bool memory)
 {
     int rc = 0;
@@ -417,7 +417,7 @@ int tb_move_for_promise(tb_engine *e, uint32_t file, const struct tb_buffer_ref 
     for (uint32_t t = 0; t < e->header->config.n_tiers && rc && rc != -EAGAIN && rc != -EBUSY; t++) {
         struct move m = {.e = e, .file = file, .tier = t, .limit = TB_HEAT_ANY, .asked = &e->region.buffers[ref->buffer]};
         m.is_promised = true;
-        rc = tb_tier_is_memory(e, t) ? rc : run(&m, ref);
+        rc = tb_tier_is_directory(e, t) ? run(&m, ref) : rc;
     }
     return rc;
 }

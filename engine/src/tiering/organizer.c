@@ -70,18 +70,18 @@ static bool may_go_down(const tb_engine *e, const struct seen *seen, uint32_t li
     return !f->flusher && !(f->flags & (TB_FILE_QUEUED | TB_FILE_TAKEN));
 }
 
-/* Bytes that went to the first lower tier with room. */
+/* The bytes that were moved, to the first lower tier with room. -EHOSTDOWN: a tier in the memory of another node, which is lost. */
 static uint64_t move_down(tb_engine *e, const struct seen *seen, uint32_t tier)
 {
     int rc = -ENOSPC;
-    for (uint32_t to = tier + 1; to < e->header->config.n_tiers && rc == -ENOSPC; to++)
+    for (uint32_t to = tier + 1; to < e->header->config.n_tiers && (rc == -ENOSPC || rc == -EHOSTDOWN); to++)
         rc = tb_move(e, seen->file, &seen->ref, to, seen->heat + 1); /* clean bytes as cold as these give way */
     return rc ? 0 : tb_buffer_size(e, &e->region.buffers[seen->ref.buffer]);
 }
 
 static const uint32_t limits[] = {1, TB_HEAT_READ, TB_HEAT_WARM, TB_HEAT_KEEP, TB_HEAT_ANY};
 
-/* Round the tier, taking what is colder than the limit; a round in which nothing went raises it. */
+/* Goes round the tier and moves what is colder than the limit. After a round in which nothing moved, the limit is raised. */
 static void pass_on(struct tb_organizer *o, uint32_t tier, bool moved, uint32_t n_buffers)
 {
     o->tier[tier].passed = moved ? 0 : o->tier[tier].passed + 1;

@@ -17,18 +17,62 @@ static bool is_warm(const tb_engine *e, const struct tb_buffer *b, uint64_t n)
     return tb_heat_of(e, b) + tb_heat_gain(tb_buffer_size(e, b), n, TB_HEAT_READ) >= TB_HEAT_WARM;
 }
 
+/* Bytes a second that the tier's model or profile says; 0: nothing is known. */
+static double read_bandwidth(const tb_engine *e, uint32_t tier)
+{
+    const struct tb_config_tier *t = &tb_config_of(e)->tiers[tier];
+    return t->modelled ? t->model.read_bandwidth : t->profiled ? t->profile.read_bandwidth : 0;
+}
+
+/* What of the read lies in each tier. */
+struct spread {
+    uint64_t bytes[TB_MAX_TIERS];
+};
+
+/*
+ * Tiers are read side by side (tiering/ahead.h), so bytes go up only until the top one would take longer than the tier
+ * that they come from. Where figures are not known all go up.
+ */
+static bool is_faster_above(const tb_engine *e, const struct spread *s, uint32_t tier, uint64_t n)
+{
+    double above = read_bandwidth(e, 0), here = read_bandwidth(e, tier);
+    return above <= 0 || here <= 0 || (double)(s->bytes[0] + n) / above < (double)s->bytes[tier] / here;
+}
+
+/* Of the warm buffers those with which the read gets faster. */
+static uint32_t choose(const tb_engine *e, struct spread *s, const uint64_t *bytes, struct tb_buffer_ref *refs, uint32_t n)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t tier = tb_slab_layout(e, &e->region.buffers[refs[i].buffer])->tier;
+        if (!is_faster_above(e, s, tier, bytes[i]))
+            continue;
+        s->bytes[0] += bytes[i];
+        s->bytes[tier] -= bytes[i];
+        refs[kept++] = refs[i];
+    }
+    return kept;
+}
+
 uint32_t tb_promote_find(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n, struct tb_buffer_ref *out)
 {
+    uint64_t bytes[TB_PROMOTE_MAX];
+    struct spread s = {{0}};
     uint32_t found = 0;
     assert(n > 0);
     if (!e->header->config.organizer.enabled)
         return 0;
     for (uint64_t at = offset, end; at < offset + n && found < TB_PROMOTE_MAX; at = end) {
         const struct tb_buffer *b = tb_map_owner(e, file, at, offset + n, &end);
-        if (b && tb_slab_layout(e, b)->tier > 0 && is_warm(e, b, end - at) && b->valid_hi > b->valid_lo)
+        if (!b)
+            continue;
+        s.bytes[tb_slab_layout(e, b)->tier] += end - at;
+        if (tb_slab_layout(e, b)->tier > 0 && is_warm(e, b, end - at) && b->valid_hi > b->valid_lo) {
+            bytes[found] = end - at;
             out[found++] = (struct tb_buffer_ref){tb_buffer_number(e, b), b->cell, tb_buffer_start(e, b)};
+        }
     }
-    return found;
+    return choose(e, &s, bytes, out, found);
 }
 
 /*

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "buffer/heat.h"
 #include "buffer/map.h"
 #include "text/text.h"
@@ -17,13 +18,6 @@
 #define WAIT_NS 10000000       /* for a piece that is being fetched, */
 #define WAITS 100              /* and how often, before the daemon counts as gone */
 #define STALE_NS 2000000000ull /* an entry with a reader that has not moved for that long may be given to another */
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /*
  * The entry is taken by its state; `serial` tells the old reader that it is no longer its
@@ -34,7 +28,7 @@ uint32_t tb_stream_open(tb_engine *e, uint32_t file, uint64_t offset, uint64_t l
     for (uint32_t i = 0; i < TB_STREAMS; i++) {
         struct tb_stream *s = &e->header->streams.entry[i];
         uint32_t state = s->state;
-        if (state == TB_STREAM_OPENING || (state == TB_STREAM_OPEN && now_ns() - s->moved_ns < STALE_NS) ||
+        if (state == TB_STREAM_OPENING || (state == TB_STREAM_OPEN && tb_now_coarse_ns() - s->moved_ns < STALE_NS) ||
             !atomic_compare_exchange_strong(&s->state, &state, TB_STREAM_OPENING))
             continue;
         s->file = file;
@@ -44,7 +38,7 @@ uint32_t tb_stream_open(tb_engine *e, uint32_t file, uint64_t offset, uint64_t l
         s->stride = stride;
         s->end = end;
         s->position = offset;
-        s->moved_ns = now_ns();
+        s->moved_ns = tb_now_coarse_ns();
         s->serial++;
         s->busy = (s->busy | 1) + 1; /* a daemon that was killed over its last use left it odd */
         s->state = TB_STREAM_OPEN;
@@ -177,7 +171,7 @@ static void cool(tb_engine *e, uint32_t file, uint64_t n, uint64_t offset)
 static void move_stream(struct tb_stream *s, uint64_t to)
 {
     atomic_store_explicit(&s->position, to, memory_order_relaxed);
-    atomic_store_explicit(&s->moved_ns, now_ns(), memory_order_relaxed);
+    atomic_store_explicit(&s->moved_ns, tb_now_coarse_ns(), memory_order_relaxed);
 }
 
 static bool is_pattern(const struct tb_target *t, uint32_t run)

@@ -11,6 +11,7 @@
 #define PFS "pfs: {path: /tmp/tb-pfs}\n"
 #define RAM "  - {name: ram, medium: memory, capacity: 64MiB, block: 4KiB, slabs: [{units: 1, share: 0.25}, {units: 256, share: 0.75}]}\n"
 #define NVME "  - {name: nvme, medium: directory, path: /tmp/tb-nvme, capacity: 8MiB, block: 1MiB, slabs: [{units: 1, share: 1.0}]}\n"
+#define FAR "  - {name: far, medium: remote, capacity: 8MiB}\n"
 
 static int read_text(const char *text, struct tb_config *c, struct tb_error *err)
 {
@@ -51,6 +52,26 @@ static void a_good_file_is_read(void **state)
     assert_int_equal(c.tiers[0].slabs[1].units, 256);
     assert_int_equal(c.tiers[1].block, 1u << 20);
     assert_string_equal(c.tiers[1].path, "/tmp/tb-nvme");
+}
+
+/* Without slabs those of a directory: messages of 4 KiB would be slow. Its records are metadata, and its bytes are not in the region. */
+static void a_remote_tier_is_read(void **state)
+{
+    (void)state;
+    struct tb_config c, without;
+    struct tb_layout l, less;
+    struct tb_error err;
+    assert_int_equal(read_text("version: 1\n" PFS "nodes: shared\ntiers:\n" RAM FAR NVME, &c, &err), 0);
+    assert_int_equal(c.tiers[1].medium, TB_MEDIUM_REMOTE);
+    assert_int_equal(tb_config_remote_tier(&c), 1);
+    assert_int_equal(c.tiers[1].slabs[0].units * c.tiers[1].block, 65536);
+    assert_int_equal(read_text("version: 1\n" PFS "nodes: shared\ntiers:\n" RAM NVME, &without, &err), 0);
+    assert_int_equal(tb_config_remote_tier(&without), 2);
+    assert_int_equal(tb_layout_compute(&c, &l, &err), 0);
+    assert_int_equal(tb_layout_compute(&without, &less, &err), 0);
+    assert_true(l.total_bytes <= less.total_bytes + 65536 && l.total_bytes <= c.tiers[0].capacity);
+    assert_int_equal(l.section[TB_SECTION_REQUESTS].count, 2 * less.section[TB_SECTION_REQUESTS].count);
+    assert_int_equal(tb_layout_tier_bytes(&l, 1), 25 * 65536 + (6u << 20));
 }
 
 #define RULES "placement: {policy: user-defined, rules: "
@@ -140,6 +161,14 @@ static void every_bad_value_is_refused(void **state)
         {"version: 1\npfs: {path: \"${TB_TEST_UNSET}/pfs\"}\ntiers:\n" RAM NVME, {"pfs.path", "TB_TEST_UNSET", ""}},
         {"version: 1\n" PFS "nodes: 2\ntiers:\n" RAM NVME, {"nodes", "2", "several"}},
         {"version: 1\n" PFS "nodes: several\nnamespace: deferred\ntiers:\n" RAM NVME, {"namespace", "deferred", "eager"}},
+        {"version: 1\n" PFS "tiers:\n" RAM FAR NVME, {":5: tiers[1].medium", "nodes: one", "allowed: with nodes: shared"}},
+        {"version: 1\n" PFS "nodes: several\ntiers:\n" RAM FAR NVME, {"tiers[1].medium", "nodes: several", "nodes: shared"}},
+        {"version: 1\n" PFS "nodes: shared\ntiers:\n" RAM FAR NVME "  - {name: too, medium: remote, capacity: 8MiB}\n",
+         {"tiers[3].medium", "tiers[1] is remote, too", "one such tier"}},
+        {"version: 1\n" PFS "nodes: shared\ntiers:\n" RAM NVME "  - {name: far, medium: remote, path: /tmp, capacity: 1MiB}\n",
+         {"tiers[2].path", "/tmp", "a remote tier has no path"}},
+        {"version: 1\n" PFS "tiers:\n" RAM "  - {name: far, medium: network, capacity: 1MiB}\n",
+         {"tiers[1].medium", "network", "memory, directory, remote"}},
         {"version: 1\n" PFS "flush: {high: 0.3, low: 0.6}\ntiers:\n" RAM NVME, {"flush.low", "0.6", "low <= high"}},
         {"version: 1\n" PFS "organizer: {high: 0.3, low: 0.6}\ntiers:\n" RAM NVME, {"organizer.low", "0.6", "low <= high"}},
         {"version: 1\n" PFS "organizer: {prefetch: many}\ntiers:\n" RAM NVME, {"organizer.prefetch", "many", "MiB"}},
@@ -285,7 +314,7 @@ static void the_region_is_as_large_as_planned(void **state)
     fixture_stop(&x);
 }
 
-/* Buffers whose cells lie across each other lose bytes to each other. */
+/* Buffers with cells that overlap in part would lose bytes to each other. */
 static void sizes_that_do_not_nest_are_refused(void **state)
 {
     (void)state;
@@ -320,6 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_file_is_read),
+        cmocka_unit_test(a_remote_tier_is_read),
         cmocka_unit_test(placement_is_read),
         cmocka_unit_test(a_tier_needs_name_medium_place_and_capacity),
         cmocka_unit_test(every_bad_value_is_refused),

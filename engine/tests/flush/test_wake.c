@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "flush/flush.h"
+#include "flush/queue.h"
 #include "instance/background.h"
 
 long __real_syscall(long number, long a, long b, long c, long d, long e, long f);
@@ -65,6 +66,21 @@ static void a_sleeping_daemon_is_called_once(void **state)
     fixture_stop(&x);
 }
 
+/* One that looks first finds what came in between without a word of sleep: the next client need not call. */
+static void a_thread_that_looks_first_sleeps_only_where_nothing_comes(void **state)
+{
+    struct fixture x;
+    (void)state;
+    start(&x);
+    struct tb_queue *q = &x.engine->header->queue;
+    q->asleep = false;
+    tb_flush_wait(x.engine, q->event - 1, true);
+    assert_false(q->asleep);
+    tb_flush_wait(x.engine, q->event, true); /* nothing comes: its time runs out */
+    assert_true(q->asleep);
+    fixture_stop(&x);
+}
+
 /* Its flush threads say so when they sleep, and what is put in then is flushed. */
 static void threads_without_work_sleep(void **state)
 {
@@ -90,6 +106,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_daemon_at_work_is_not_called),
         cmocka_unit_test(a_sleeping_daemon_is_called_once),
+        cmocka_unit_test(a_thread_that_looks_first_sleeps_only_where_nothing_comes),
         cmocka_unit_test(threads_without_work_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

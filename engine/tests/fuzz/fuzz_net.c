@@ -1,5 +1,5 @@
 /*
- * What other processes say to a node: before the proof, after it, and on a lane; and records of nodes.
+ * What other processes say to a node: before the proof, after it, and on a lane; records of nodes; and uses of memory that is lent.
  *
  * The first byte chooses the reader. What the codec takes must come out again as the same bytes. A listener and a lane get the
  * input over a socket, as it would come from outside.
@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "lend.h"
 #include "net/net.h"
 #include "net/proof/frame.h"
 #include "net/proof/proof.h"
@@ -80,10 +81,32 @@ static void read_lane(const uint8_t *data, size_t size)
     free(memory);
 }
 
+#define SECTION 65536u
+
+/* Uses of lent memory by another node: a request each, with what it says follows, in a piece as small as one buffer. */
+static void use_lent_memory(const uint8_t *data, size_t size)
+{
+    struct lend *l;
+    struct tb_wire w;
+    uint8_t answer[SECTION];
+    fuzz_check(lend_begin(SECTION, 3, &l) == 0);
+    while (size >= sizeof(w)) {
+        memcpy(&w, data, sizeof(w));
+        data += sizeof(w);
+        size -= sizeof(w);
+        size_t n = w.n < size ? w.n : size;
+        int64_t got = w.op & 1 ? lend_put(l, w.again % 4, &w, data, n) : lend_get(l, w.again % 4, &w, answer, w.n_gone % sizeof(answer));
+        fuzz_check(got < 0 || ((w.op & 1 ? got == 0 : got == w.n) && w.hi + w.n <= SECTION && w.again % 4 < 2));
+        data += w.op & 1 ? n : 0;
+        size -= w.op & 1 ? n : 0;
+    }
+    lend_end(l);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const readers[])(const uint8_t *, size_t) = {read_hello, read_frame, read_record, read_lane};
+    static void (*const readers[])(const uint8_t *, size_t) = {read_hello, read_frame, read_record, read_lane, use_lent_memory};
     if (size > 0 && size < 60000)
-        readers[data[0] % 4](data + 1, size - 1);
+        readers[data[0] % 5](data + 1, size - 1);
     return 0;
 }

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from instances import BIN, PRELOAD, Instance, can_unshare, hold_lease, in_own_shm, state_of
 
+TB_LEASE_ENDING = 2
+
 
 class TestStart:
     def lose_all_but_the_tier(self, instance: Instance) -> None:
@@ -303,6 +305,9 @@ class TestStop:
     def fault(self, instance: Instance, sig: signal.Signals) -> dict[str, str]:
         return {"TB_FAULT": f"op=fsync,signal={int(sig)},path={instance.root}/pfs"}
 
+    def lease(self, instance: Instance) -> Path:
+        return instance.directory() / "lease"
+
     def test_one_that_was_killed_in_its_drain_keeps_nobody_out(self, instance: Instance) -> None:
         self.begin(instance)
         instance.check(
@@ -315,6 +320,19 @@ class TestStop:
         program.kill()
         instance.stop()
         assert instance.read() == "firstsecond"
+        instance.nothing_is_left()
+
+    @pytest.mark.usefixtures("alone")
+    def test_gc_leaves_it_to_a_stop_that_goes_on(self, instance: Instance) -> None:
+        """A stop has ended the daemon, and is about to remove the instance."""
+        self.begin(instance)
+        instance.check(instance.ctl("drain", "-i", instance.name), 0)
+        instance.kill_daemons()
+        with hold_lease(self.lease(instance), TB_LEASE_ENDING):
+            done = instance.ctl("gc")
+            instance.check(done, 0)
+            assert (done.stdout, done.stderr) == ("0 instances cleared\n", "")
+        instance.check(instance.ctl("gc"), 0, f"instance {instance.name}  config", "1 instance cleared")
         instance.nothing_is_left()
 
     def test_one_that_goes_on_keeps_programs_out(self, instance: Instance) -> None:
@@ -338,6 +356,9 @@ class TestStop:
 @pytest.mark.config(tiers=("ram",), fsync="pfs")
 class TestStopOfMemory(TestStop):
     """Without a directory tier: the region is the lease."""
+
+    def lease(self, instance: Instance) -> Path:
+        return instance.shm()
 
 
 class TestPidNamespace:

@@ -339,7 +339,7 @@ def test_one_log_of_all_nodes(nodes: Nodes) -> None:
 
 
 # With process numbers of a node's own, as in containers: each node's program is number 5001; one of them dies.
-ONE_NUMBER = """
+ONE_NUMBER = r"""
 import os, signal, sys
 root, node = sys.argv[1], os.uname().nodename
 if len(sys.argv) == 2:
@@ -353,7 +353,7 @@ if len(sys.argv) == 2:
 else:
     fd = os.open(f"{root}/pfs/{node}", os.O_RDWR | os.O_CREAT, 0o600)
     os.pwrite(fd, b"x" * 100, 0)
-    print(node, os.getpid(), file=sys.stderr, flush=True)
+    os.write(2, f"{node} {os.getpid()}\n".encode())  # in one write: both nodes say it at the same time
     if DIES and node == "tb-b":
         os.kill(os.getpid(), signal.SIGKILL)
 """

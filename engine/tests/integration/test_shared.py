@@ -166,6 +166,12 @@ told_size = lambda name: int(subprocess.run(["stat", "-c", "%s", f"{root}/pfs/{n
 step("mapped", (first, lambda: write("mapped", A)), (second, lambda: told_size("mapped") == len(A)), (second, lambda: mapped("mapped") == A))
 step("many files", (first, lambda: [write(f"many{i}", C[:1000 + i], sync=i % 2 == 0) for i in range(40)]),
      (second, lambda: all(is_(f"many{i}", C[:1000 + i]) for i in range(40))))
+def write_pieces(name: str) -> None:
+    fd = os.open(f"{root}/pfs/{name}", os.O_RDWR | os.O_CREAT, 0o600)
+    for i in range(600):
+        os.pwrite(fd, A[:100], 200 * i)
+    os.close(fd)
+step("more pieces than are noted", (first, lambda: write_pieces("pieces")), (second, lambda: is_("pieces", ((A[:100] + bytes(100)) * 600)[:-100])))
 step("closed and not synced", (first, lambda: write("closed", A, sync=False)), (second, lambda: is_("closed", A)))
 end(right)
 """

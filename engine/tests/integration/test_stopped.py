@@ -251,8 +251,8 @@ def test_a_drain_whose_repair_waits_flushes_the_rest(held: Held) -> None:
         3,
         rf"what killed programs left: .* waits for process {pid} \(",
     )
-    held.goes_on(pid)
     assert (held.root / "pfs" / "other").read_text() == "other"
+    held.goes_on(pid)
 
 
 def test_who_asks_for_the_daemon_is_not_taken_for_it(held: Held) -> None:

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 #include "buffer/map.h"
 #include "buffer/slab.h"
 #include "layer/descriptions.h"
@@ -80,7 +80,7 @@ static void units_stay_together(void **state)
     fixture_stop(&x);
 }
 
-/* A unit whose tier is full goes on in another, and what is beside it follows while there is room. */
+/* If a unit's tier is full, the unit goes on in another, and what is beside it follows while there is room. */
 static void a_full_tier_moves_units_on(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void parts_may_end_inside_a_cell(void **state)
     fixture_stop(&x);
 }
 
-/* Small writes on full tiers over a PFS whose operations are dear: a flush pays for many of them. */
+/* Small writes on full tiers over a PFS with dear operations: a flush pays for many of them. */
 static void a_full_tier_is_flushed_first_where_that_pays(void **state)
 {
     (void)state;

@@ -7,9 +7,9 @@
 
 #include <errno.h>
 
-static char synced[4096];       /* paths, one a line, in the order of their syncs */
-static const char *failing;     /* a path that cannot be synced */
-static void (*meanwhile)(void); /* what others do before a sync ends */
+static char synced[4096];         /* paths, one a line, in the order of their syncs */
+static const char *failing;       /* a path that cannot be synced */
+static void (*during_sync)(void); /* what other processes do before a sync ends */
 
 static int note_fsync(struct tb_io *io, int fd, bool data_only)
 {
@@ -19,8 +19,8 @@ static int note_fsync(struct tb_io *io, int fd, bool data_only)
     assert_true(n > 0);
     memcpy(path + n, "\n", 2);
     strncat(synced, path, sizeof(synced) - strlen(synced) - 1);
-    if (meanwhile)
-        meanwhile();
+    if (during_sync)
+        during_sync();
     if (failing && strncmp(path, failing, strlen(failing)) == 0)
         return -EIO;
     return tb_io_libc()->ops->fsync(io, fd, data_only);
@@ -117,7 +117,7 @@ static struct {
 
 static void fsync_too(void)
 {
-    meanwhile = NULL;
+    during_sync = NULL;
     second.result = TB_IO(second.x->io, fsync, second.fd, true);
 }
 
@@ -129,7 +129,7 @@ static void nobody_relies_on_a_sync_that_has_not_ended(void **state)
     int fd = write_new(&x, "new");
     second.x = &x;
     second.fd = fd;
-    meanwhile = fsync_too;
+    during_sync = fsync_too;
     failing = in_pfs(&x, "new");
     assert_int_equal(TB_IO(x.io, fsync, fd, true), -EIO);
     assert_int_equal(second.result, -EIO);

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 #include "recovery/recover.h"
 
 #define PAGE 4096u

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "base/report.h"
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 #include "flush/flush.h"
 #include "journal/read.h"
 #include "layer/descriptions.h"

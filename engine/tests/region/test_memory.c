@@ -3,9 +3,12 @@
 
 #include <errno.h>
 
+#include "buffer/chunk.h"
 #include "buffer/of_file.h"
 #include "file/claim.h"
 #include "layer/descriptions.h"
+#include "layer/repair.h"
+#include "region/clients.h"
 
 #define N (256 * 1024)
 
@@ -136,6 +139,28 @@ static void a_file_is_removed(void **state)
     fixture_stop(&x);
 }
 
+/* Its slot is given to another next: a note that stayed would be that one's, and be waited for as long as it lives. */
+static void the_note_of_a_killed_writer_goes(void **state)
+{
+    static char bytes[N];
+    struct fixture x;
+    (void)state;
+    int fd = begin(&x, bytes);
+    uint32_t slot = tb_client_take_slot(x.engine, x.engine->region.n_clients);
+    assert_true(slot != TB_NONE);
+    x.engine->region.clients[slot].start_time = 1; /* of no process: it has ended */
+    _Atomic uint64_t *word = &x.engine->region.locks->chunk[7].writer[0];
+    *word = (uint64_t)(slot + 1) << TB_CHUNK_CLIENT_SHIFT;
+    run_out(true);
+    assert_int_equal(tb_repair(x.engine), 1);
+    assert_true(n_refused > 0);
+    run_out(false);
+    assert_int_equal(*word >> TB_CHUNK_CLIENT_SHIFT, 0);
+    expect(&x, fd, bytes, N);
+    TB_IO(x.io, close, fd);
+    fixture_stop(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +168,7 @@ int main(void)
         cmocka_unit_test(clean_buffers_are_dropped),
         cmocka_unit_test(a_flush_and_an_fsync_fail),
         cmocka_unit_test(a_file_is_removed),
+        cmocka_unit_test(the_note_of_a_killed_writer_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 #include "buffer/slab.h"
 
 #define PAGE 4096u

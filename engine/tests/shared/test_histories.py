@@ -27,9 +27,9 @@ RUNS = int(os.environ.get("TB_HISTORIES", 1))
 ROUNDS = 2
 
 
-def run(nodes: Nodes, flush: str, *told: object) -> None:
+def run(nodes: Nodes, flush: str, *told: object, text: str = SHARED) -> None:
     config = nodes.root / "tiers.yaml"
-    config.write_text(SHARED.format(root=nodes.root, flush=flush))
+    config.write_text(text.format(root=nodes.root, flush=flush))
     worker: list[str | Path] = [
         nodes.launch,
         sys.executable,
@@ -74,7 +74,7 @@ def hold_against_the_model(operations: list[Operation], whole: bool, what: str, 
 
 
 def random_operations(
-    names: tuple[str, ...], per_node: int, flush: str, how: tuple[int, str], out: Path
+    names: tuple[str, ...], per_node: int, flush: str, how: tuple[int, str], out: Path, text: str = SHARED
 ) -> None:
     if not can_unshare("--mount", "--uts"):
         pytest.skip("needs root, and the right to make namespaces")
@@ -83,7 +83,7 @@ def random_operations(
         seed = f"{SEED + i}.{flush}.{len(names)}"
         with ExitStack() as cleanup:
             nodes = Nodes(cleanup, names)
-            run(nodes, flush, per_node, seed, ROUNDS, 60, *how)
+            run(nodes, flush, per_node, seed, ROUNDS, 60, *how, text=text)
             for name in (f"round{n}" for n in range(ROUNDS)):
                 hold_against_the_model(
                     history(nodes, name), whole, f"seed {seed}, {name}", out / "operations.txt"
@@ -97,3 +97,16 @@ TWO, THREE = ("tb-a", "tb-b"), ("tb-a", "tb-b", "tb-c")
 @pytest.mark.parametrize(("names", "per_node"), [(TWO, 2), (THREE, 1)], ids=["2x2", "3x1"])
 def test_commits_in_turn(names: tuple[str, ...], per_node: int, flush: str, tmp_path: Path) -> None:
     random_operations(names, per_node, flush, (4096, "turns"), tmp_path)
+
+
+REMOTE = SHARED.replace(
+    "  - {{name: nvme",
+    "  - {{name: far, medium: remote, capacity: 8MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}\n  - {{name: nvme",
+)
+
+
+@pytest.mark.parametrize("flush", ["manual", "watermark"])
+def test_commits_in_turn_with_a_remote_tier(flush: str, tmp_path: Path) -> None:
+    """What a node has in the others' memory is read, overwritten and flushed as what it has itself."""
+    text = REMOTE + "placement: {{policy: random}}\n"
+    random_operations(THREE, 1, flush, (4096, "turns"), tmp_path, text)

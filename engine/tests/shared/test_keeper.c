@@ -20,16 +20,24 @@ static int64_t ask(uint32_t from, struct tb_wire w, const void *more, size_t n)
 
 static const struct tb_wire_file file = {.inode = 7, .birth_ns = 8};
 
-/* `known`: commits up to that one of which the node knows that it has to let go for them; `clock`: its time of the list. */
+/* `known`: commits up to that one of which the node knows that it has to let go for them; `clock`: the number of what it says. */
 static int64_t commit_at(uint32_t from, uint64_t lo, uint64_t hi, uint64_t known, uint64_t clock)
 {
     struct tb_wire_range range = {lo, hi};
     return ask(from, (struct tb_wire){.op = TB_WIRE_COMMIT, .file = file, .n = 1, .lo = known, .hi = clock}, &range, sizeof(range));
 }
 
+static uint64_t now = 100; /* all nodes have one clock here */
+
 static int64_t commit(uint32_t from, uint64_t lo, uint64_t hi)
 {
-    return commit_at(from, lo, hi, 0, UINT64_MAX);
+    return commit_at(from, lo, hi, 0, ++now);
+}
+
+static int64_t end_at(uint32_t from, uint64_t lo, uint64_t hi, uint64_t clock)
+{
+    struct tb_wire_range range = {lo, hi};
+    return ask(from, (struct tb_wire){.op = TB_WIRE_END, .file = file, .n = 1, .hi = clock}, &range, sizeof(range));
 }
 
 /* That node has let go for the commit, at that time of its clock. */
@@ -126,41 +134,81 @@ static void test_what_has_to_go_is_refused(void **state)
     expect(0, 40, 50, 1);
     where(40, 60, 8);
     expect(0, 40, 60, 2);
-    assert_true(commit_at(1, 0, 50, version, UINT64_MAX) >= 0);
+    assert_true(commit_at(1, 0, 50, version, now) >= 0);
     expect(0, 40, 50, 2);
     where(0, 100, 8);
     expect(0, 0, 50, 1);
-    gone(1, version, 5);
+    gone(1, version, ++now);
     assert_true(commit(1, 50, 60) >= 0);
     expect(0, 50, 60, 2);
 }
 
-/* A list from before the bytes went displaces no other node. Of bytes that no other node has it does no harm: the node takes it back. */
-static void test_a_list_of_before_is_stale(void **state)
+/* It is told as long as it has to let go of anything of the file, also where that is not of the ranges that it commits. */
+static void test_who_has_to_let_go_is_told(void **state)
 {
     (void)state;
-    assert_true(commit_at(1, 0, 100, 0, 1) >= 0);
+    assert_true(commit(1, 0, 100) >= 0);
+    assert_int_equal(reply.told.voids, 0);
     assert_true(commit(2, 40, 60) >= 0);
-    gone(1, reply.told.version, 5);
-    assert_int_equal(commit_at(1, 0, 50, 0, 4), -ESTALE);
-    where(40, 60, 8);
-    expect(0, 40, 60, 2);
-    assert_true(commit_at(1, 0, 40, 0, 4) >= 0);
-    assert_true(commit_at(1, 0, 50, 0, 5) >= 0);
-    expect(0, 40, 50, 2);
+    assert_int_equal(reply.told.voids, 0);
+    uint64_t version = reply.told.version;
+    assert_true(commit(1, 200, 300) >= 0);
+    assert_int_equal(reply.told.voids, 1);
+    gone(1, version, ++now);
+    assert_true(commit(1, 200, 300) >= 0);
+    assert_int_equal(reply.told.voids, 0);
 }
 
-/* A flush, too, makes older lists stale: another node may have committed the same bytes since. */
-static void test_a_list_of_before_a_flush_is_stale(void **state)
+/* It was on its way for so long that its call has failed: what it says may be true no more. */
+static void test_what_comes_late_is_void(void **state)
 {
     (void)state;
-    struct tb_wire_range all = {0, 100};
+    assert_true(commit_at(1, 0, 100, 0, ++now) >= 0);
+    assert_true(commit(2, 40, 60) >= 0);
+    uint64_t late = ++now;
+    gone(1, reply.told.version, ++now);
+    assert_int_equal(commit_at(1, 0, 50, 0, late), -ESTALE);
+    where(40, 60, 8);
+    expect(0, 40, 60, 2);
+    assert_true(commit(1, 0, 50) >= 0);
+    where(40, 60, 8);
+    expect(0, 0, 50, 1);
+    assert_int_equal(end_at(1, 0, 50, late), -ESTALE);
+    assert_int_equal(ask(1, (struct tb_wire){.op = TB_WIRE_CUT, .file = file, .lo = 0, .hi = late}, NULL, 0), -ESTALE);
+    where(40, 60, 8);
+    expect(0, 0, 50, 1);
+}
+
+/* Another node may have committed the same bytes since the flush. */
+static void test_a_list_of_before_a_flush_is_void(void **state)
+{
+    (void)state;
     assert_true(commit(1, 0, 100) >= 0);
-    assert_true(ask(1, (struct tb_wire){.op = TB_WIRE_END, .file = file, .n = 1, .hi = 7, .version = UINT64_MAX}, &all, sizeof(all)) >= 0);
+    uint64_t late = ++now;
+    assert_true(end_at(1, 0, 100, ++now) >= 0);
     assert_true(commit(2, 0, 100) >= 0);
     assert_int_equal(reply.told.n, 0);
-    assert_int_equal(commit_at(1, 0, 100, 0, 6), -ESTALE);
-    assert_true(commit_at(1, 0, 100, 0, 7) >= 0);
+    assert_int_equal(commit_at(1, 0, 100, 0, late), -ESTALE);
+    assert_true(commit(1, 0, 100) >= 0);
+    expect(0, 0, 100, 2);
+}
+
+/* Else nobody would tell the other node to let go, if the answer to the commit was lost. */
+static void test_what_has_to_go_is_told_until_it_has_gone(void **state)
+{
+    (void)state;
+    assert_true(commit(1, 0, 100) >= 0);
+    assert_true(commit(2, 40, 60) >= 0);
+    uint64_t version = reply.told.version;
+    assert_true(commit(2, 200, 300) >= 0);
+    assert_int_equal(reply.told.n, 1);
+    expect(0, 40, 60, 1);
+    assert_int_equal(reply.extent[0].version, version);
+    assert_true(commit(3, 400, 500) >= 0);
+    assert_int_equal(reply.told.n, 0);
+    gone(1, version, ++now);
+    assert_true(commit(2, 200, 300) >= 0);
+    assert_int_equal(reply.told.n, 0);
 }
 
 /* Others may have newer bytes of what a node has committed before: a second commit of it takes nothing from them. */
@@ -177,31 +225,29 @@ static void test_only_fresh_bytes_displace(void **state)
     assert_int_equal(reply.told.n, 2); /* the second one may still have its bytes */
     expect(0, 120, 130, 2);
     expect(1, 120, 130, 1);
-    gone(2, version, 1);
-    gone(2, reply.told.version, 1);
+    gone(2, version, ++now);
+    gone(2, reply.told.version, ++now);
 }
 
-/* A flush ends what it wrote, and not what was committed after it began. */
-static void test_an_end_is_of_its_commit(void **state)
+static void test_an_end_is_of_its_node_and_ranges(void **state)
 {
     (void)state;
     assert_true(commit(1, 0, 100) >= 0);
-    uint64_t flushed = reply.told.version;
-    assert_true(commit(1, 30, 50) >= 0);
-    struct tb_wire_range all = {0, 100};
-    assert_true(ask(1, (struct tb_wire){.op = TB_WIRE_END, .file = file, .n = 1, .version = flushed}, &all, sizeof(all)) >= 0);
+    assert_true(commit(2, 30, 50) >= 0);
+    assert_true(end_at(1, 0, 70, ++now) >= 0);
     where(0, 100, 8);
-    assert_int_equal(reply.told.n, 1);
-    expect(0, 30, 50, 1);
+    assert_int_equal(reply.told.n, 2);
+    expect(0, 30, 50, 2);
+    expect(1, 70, 100, 1);
     look(0);
-    assert_int_equal(reply.told.end, 50);
+    assert_int_equal(reply.told.end, 100);
 }
 
 static void test_a_cut_and_a_removal_tell_who_has_to_go(void **state)
 {
     (void)state;
     assert_true(commit(1, 0, 100) >= 0);
-    assert_true(ask(2, (struct tb_wire){.op = TB_WIRE_CUT, .file = file, .lo = 70, .hi = 1}, NULL, 0) >= 0);
+    assert_true(ask(2, (struct tb_wire){.op = TB_WIRE_CUT, .file = file, .lo = 70, .hi = ++now}, NULL, 0) >= 0);
     expect(0, 70, UINT64_MAX, 1);
     where(0, 100, 8);
     expect(0, 0, 70, 1);
@@ -243,10 +289,12 @@ int main(void)
         cmocka_unit_test_teardown(test_a_commit_is_elsewhere_for_others, forget),
         cmocka_unit_test_teardown(test_a_commit_counts_at_once, forget),
         cmocka_unit_test_teardown(test_what_has_to_go_is_refused, forget),
-        cmocka_unit_test_teardown(test_a_list_of_before_is_stale, forget),
-        cmocka_unit_test_teardown(test_a_list_of_before_a_flush_is_stale, forget),
+        cmocka_unit_test_teardown(test_who_has_to_let_go_is_told, forget),
+        cmocka_unit_test_teardown(test_what_comes_late_is_void, forget),
+        cmocka_unit_test_teardown(test_a_list_of_before_a_flush_is_void, forget),
+        cmocka_unit_test_teardown(test_what_has_to_go_is_told_until_it_has_gone, forget),
         cmocka_unit_test_teardown(test_only_fresh_bytes_displace, forget),
-        cmocka_unit_test_teardown(test_an_end_is_of_its_commit, forget),
+        cmocka_unit_test_teardown(test_an_end_is_of_its_node_and_ranges, forget),
         cmocka_unit_test_teardown(test_a_cut_and_a_removal_tell_who_has_to_go, forget),
         cmocka_unit_test_teardown(test_where_ends_where_it_is_full, forget),
         cmocka_unit_test_teardown(test_malformed, forget),

@@ -8,7 +8,9 @@
 
 #include "file/file.h"
 #include "io/identity.h"
+#include "layer/data.h"
 #include "shared/local.h"
+#include "shared/recent.h"
 #include <tierbench/engine.h>
 
 #define SIZE 300000u
@@ -200,12 +202,211 @@ static void test_clean_bytes_go_and_dirty_ones_stay(void **state)
     end(s);
 }
 
+static void share(struct scene *s)
+{
+    struct stat st;
+    assert_int_equal(stat(s->x.pfs, &st), 0);
+    s->x.engine->shared_device = st.st_dev;
+}
+
+static bool is_dirty(struct scene *s, uint32_t lo, uint32_t hi)
+{
+    bool all = true;
+    list(s, s->now);
+    for (uint32_t i = lo; i < hi; i++)
+        all = all && s->now[i];
+    return all;
+}
+
+static struct scene *scene;
+
+/* A write of [0, 4096) was noted, and its commit by this node has that version; 0: it is in none. */
+static void written(uint64_t version)
+{
+    scene = calloc(1, sizeof(*scene));
+    begin(scene, TB_FSYNC_TIER);
+    share(scene);
+    tb_engine *e = scene->x.engine;
+    assert_int_equal(tb_recent_add(e, scene->file, 0, 4096), 0);
+    struct tb_recent_taken taken = {.began = tb_recent_begin(e, scene->file), .version = version, .keep = true};
+    if (version)
+        tb_recent_committed(e, scene->file, &taken);
+}
+
+static void test_what_was_committed_before_goes(void **state)
+{
+    (void)state;
+    uint32_t file;
+    written(4);
+    assert_int_equal(let_go(scene, 0, 8192, &file), 0);
+    assert_false(is_dirty(scene, 0, 1) || is_dirty(scene, 4096, 4097));
+    end(scene);
+}
+
+static void test_what_is_in_no_commit_stays(void **state)
+{
+    (void)state;
+    uint32_t file;
+    written(0);
+    assert_int_equal(let_go(scene, 0, 8192, &file), 0);
+    assert_true(is_dirty(scene, 0, 4096));
+    assert_false(is_dirty(scene, 4096, 4097));
+    end(scene);
+}
+
+static void test_what_was_committed_later_stays(void **state)
+{
+    (void)state;
+    uint32_t file;
+    written(UINT64_MAX);
+    assert_int_equal(let_go(scene, 0, 8192, &file), 0);
+    assert_true(is_dirty(scene, 0, 4096));
+    assert_false(is_dirty(scene, 4096, 4097));
+    end(scene);
+}
+
+/* Older bytes on both sides and between: the outer ones go, so that a flush of what stays can leave the block, and then the rest goes. */
+static void test_what_can_go_alone_goes(void **state)
+{
+    (void)state;
+    uint32_t file;
+    scene = calloc(1, sizeof(*scene));
+    begin(scene, TB_FSYNC_TIER);
+    share(scene);
+    tb_engine *e = scene->x.engine;
+    assert_int_equal(tb_recent_add(e, scene->file, 1000, 1100), 0);
+    assert_int_equal(tb_recent_add(e, scene->file, 2000, 2100), 0);
+    assert_int_equal(let_go(scene, 0, 8192, &file), -EBUSY);
+    list(scene, scene->now);
+    for (uint32_t i = 0; i < 8192; i++)
+        assert_int_equal(scene->now[i], i >= 1000 && i < 2100);
+    uint32_t n_let_go = e->region.file_nodes[scene->file].n_let_go;
+    struct tb_wire_range range = {0, 8192};
+    const struct tb_due due = {.version = UINT64_MAX - 1, .ranges = {.at = &range, .n = 1}};
+    uint64_t clock;
+    assert_int_equal(tb_local_let_go(e, &scene->id, &due, 1, true, &file, &clock), -EBUSY);
+    assert_int_equal(e->region.file_nodes[scene->file].n_let_go, n_let_go);
+    end(scene);
+}
+
+static bool lets_go_first, flushes;
+
+/* Above 0: bytes are going, for so many sleeps of the thread that waits for that (the linker wraps the calls). */
+static int going, n_written_after;
+
+int __real_nanosleep(const struct timespec *time, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
+
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+{
+    if (!going)
+        return __real_nanosleep(time, left);
+    if (--going == 0) {
+        struct tb_file_nodes *f = &scene->x.engine->region.file_nodes[scene->file];
+        f->n_torn++;
+        f->n_tearing--;
+    }
+    return 0;
+}
+
+bool __real_tb_daemon_is_alive(struct tb_header *h);
+bool __wrap_tb_daemon_is_alive(struct tb_header *h);
+
+bool __wrap_tb_daemon_is_alive(struct tb_header *h)
+{
+    return going || __real_tb_daemon_is_alive(h);
+}
+
+ssize_t __real_tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t offset);
+ssize_t __wrap_tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t offset);
+
+ssize_t __wrap_tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t offset)
+{
+    uint32_t file;
+    if (lets_go_first) {
+        lets_go_first = false;
+        assert_int_equal(let_go(scene, 0, 8192, &file), 0);
+        assert_false(is_dirty(scene, 0, 1));
+    }
+    n_written_after += !going;
+    ssize_t w = __real_tb_data_write(t, from, n, offset);
+    if (flushes) {
+        struct tb_recent_taken taken = {.began = tb_recent_begin(t->engine, t->file), .version = 4};
+        tb_recent_committed(t->engine, t->file, &taken);
+        t->engine->region.file_nodes[t->file].n_torn++;
+        flushes = false;
+    }
+    return w;
+}
+
+/* As long as its bytes are not there, others would read the older ones. */
+static void test_a_write_that_begins_keeps_no_older_bytes(void **state)
+{
+    (void)state;
+    uint32_t file;
+    scene = calloc(1, sizeof(*scene));
+    begin(scene, TB_FSYNC_TIER);
+    share(scene);
+    lets_go_first = true;
+    memset(scene->bytes, 'y', 4096);
+    assert_int_equal(TB_IO(scene->x.io, pwrite, scene->fd, scene->bytes, 4096, 0), 4096);
+    assert_int_equal(let_go(scene, 0, 8192, &file), 0);
+    assert_true(is_dirty(scene, 0, 4096));
+    assert_false(is_dirty(scene, 4096, 4097));
+    check_bytes(scene);
+    end(scene);
+}
+
+/* However long that takes: else a part of it could go after the write has returned. */
+static void test_a_write_ends_after_what_tears_it(void **state)
+{
+    (void)state;
+    scene = calloc(1, sizeof(*scene));
+    begin(scene, TB_FSYNC_TIER);
+    share(scene);
+    scene->x.engine->region.file_nodes[scene->file].known |= 1;
+    scene->x.engine->region.file_nodes[scene->file].n_tearing++;
+    going = 1000;
+    n_written_after = 0;
+    assert_int_equal(TB_IO(scene->x.io, pwrite, scene->fd, scene->bytes, 4096, 0), 4096);
+    assert_int_equal(going, 0);
+    assert_int_equal(n_written_after, 1);
+    end(scene);
+}
+
+/* A flush has committed a part of it, and nothing has gone: it is not written again, and is in no commit as a whole. */
+static void test_a_write_that_a_flush_met_is_noted_again(void **state)
+{
+    (void)state;
+    struct tb_ranges newer = {0};
+    scene = calloc(1, sizeof(*scene));
+    begin(scene, TB_FSYNC_TIER);
+    share(scene);
+    tb_engine *e = scene->x.engine;
+    flushes = true;
+    n_written_after = 0;
+    assert_int_equal(TB_IO(scene->x.io, pwrite, scene->fd, scene->bytes, 4096, 0), 4096);
+    assert_false(flushes);
+    assert_int_equal(n_written_after, 1);
+    assert_int_equal(tb_recent_newer(e, scene->file, UINT64_MAX - 1, &newer), 0);
+    assert_true(tb_ranges_cover(&newer, 0, 4096));
+    tb_ranges_free(&newer);
+    end(scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exactly_these_bytes_go),
         cmocka_unit_test(test_records_of_them_are_void),
         cmocka_unit_test(test_clean_bytes_go_and_dirty_ones_stay),
+        cmocka_unit_test(test_what_was_committed_before_goes),
+        cmocka_unit_test(test_what_is_in_no_commit_stays),
+        cmocka_unit_test(test_what_was_committed_later_stays),
+        cmocka_unit_test(test_what_can_go_alone_goes),
+        cmocka_unit_test(test_a_write_that_begins_keeps_no_older_bytes),
+        cmocka_unit_test(test_a_write_ends_after_what_tears_it),
+        cmocka_unit_test(test_a_write_that_a_flush_met_is_noted_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

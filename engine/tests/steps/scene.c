@@ -7,7 +7,7 @@
 
 #include "base/kill_point.h"
 #include "base/report.h"
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 #include "layer/descriptions.h"
 #include "recovery/recover.h"
 

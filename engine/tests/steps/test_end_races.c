@@ -164,18 +164,18 @@ static void write_on(struct scene *s, char what)
     assert_int_equal(TB_IO(s->x.io, write, s->fd, bytes, sizeof(bytes)), sizeof(bytes));
 }
 
-/* The bytes of a write and the offset after them are one: who seeks or reads comes before or after. */
+/* The bytes of a write and the offset after them change as one: a seek or read comes before both or after both. */
 static void sought_while_written(void **state)
 {
     struct scene *s = *state;
     put(s, '1', 300, 0);
     tb_open_of(s->x.engine, s->fd)->shared = true;
-    meet_beside(s, "noted", seek_to_5);
+    meet_beside(s, "written in place", seek_to_5);
     write_on(s, '2');
     end_beside(s);
     assert_int_equal(TB_IO(s->x.io, lseek, s->fd, 0, SEEK_CUR), 5);
     assert_int_equal(TB_IO(s->x.io, lseek, s->fd, 0, SEEK_SET), 0);
-    meet_beside(s, "noted", read_byte_on);
+    meet_beside(s, "written in place", read_byte_on);
     write_on(s, '3');
     end_beside(s);
     assert_int_equal(s->read, 1);

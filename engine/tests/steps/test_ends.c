@@ -1,6 +1,6 @@
 /*
  * A client that appends to a log and cuts it is killed at every step between the
- * engine's stores.  What another one reads then, before anybody repaired anything,
+ * engine's stores.  What another one reads then, before any repair,
  * are the records that were acknowledged and at most the first bytes of the one
  * under way; a cut happened or did not.  What the other one appends follows that.
  */
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 #include "base/kill_point.h"
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 #include "instance/drain.h"
 #include "layer/repair.h"
 
@@ -25,7 +25,7 @@ struct operation {
     uint32_t length;
 };
 
-/* Across chunks, past what the tiers take, in new buffers and in those that records stand on. */
+/* Across chunks, past what the tiers take, in new buffers and in those that records refer to. */
 static const struct operation script[] = {
     {APPEND, 200}, {APPEND, 3000}, {APPEND, 60000}, {APPEND, 200},    {CUT, 3200},   {APPEND, 1300000}, {APPEND, 900}, {CUT, 200},
     {APPEND, 100}, {CUT, 0},       {APPEND, 70000}, {APPEND, 900000}, {APPEND, 300}, {CUT, 70000},      {APPEND, 500},

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "buffer/heat.h"
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 #include "buffer/of_file.h"
 #include "file/state.h"
 #include "flush/flush.h"

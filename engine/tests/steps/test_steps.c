@@ -16,7 +16,7 @@
 
 #include "base/kill_point.h"
 #include "base/report.h"
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 #include "file/claim.h"
 #include "file/file.h"
 #include "file/state.h"

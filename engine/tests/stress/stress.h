@@ -1,7 +1,7 @@
 /*
  * What the stress tests share: workers that are threads or processes, a check
- * that ends the process from any of them, random numbers, and blocks that say
- * who wrote them and when.
+ * that ends the process from any of them, random numbers, and blocks that hold
+ * their writer and the time of the write.
  *
  * TB_STRESS=N runs N times as much (default 1).  Threads share one handle on
  * the instance; processes attach one each.
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <xxhash.h>
 
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define STRESS_SLOWER 10 /* a sanitizer's price */

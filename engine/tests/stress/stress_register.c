@@ -1,13 +1,13 @@
 /*
  * Is a page a linearizable register?  Writers overwrite one page with values
- * that no two writes share, readers read it whole, everyone notes when each
- * call began and returned; beside them the file is flushed, fsynced, and its
- * buffers are pushed out by others.  A torn page ends the test at once.
+ * that no two writes share, readers read it whole, and each notes when its
+ * calls began and returned. At the same time the file is flushed and fsynced, and
+ * other files push its buffers out.  A torn page ends the test at once.
  *
  * The check is Gibbons' and Korach's (SIAM J. Comput. 26, 1997) for unique
  * values.  A write and the reads of its value form a cluster; first is its
- * earliest return, last its latest begin.  Where first < last the value must have
- * stood all the time between: such a zone is forward, and no two may overlap.
+ * earliest return, last its latest begin.  Where first < last the page must have held
+ * the value all the time between: such a zone is forward, and no two may overlap.
  * Else the cluster fits one instant of [last, first]: a backward zone, which may
  * not lie inside a forward one.  And no read returns before its write began.
  */
@@ -160,10 +160,10 @@ static void check_zones(const struct zone *zone, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct zone *z = &zone[i];
         if (forward && z->forward)
-            must(z->low >= forward->high, "two values both stood from %llu to %llu", (unsigned long long)z->low,
+            must(z->low >= forward->high, "two values were both there from %llu to %llu", (unsigned long long)z->low,
                  (unsigned long long)forward->high);
         if (forward && !z->forward)
-            must(z->high >= forward->high || z->low < forward->low, "a value came and went while another stood, at %llu",
+            must(z->high >= forward->high || z->low < forward->low, "a value came and went while another was there, at %llu",
                  (unsigned long long)z->low);
         if (z->forward)
             forward = z;
@@ -184,7 +184,7 @@ static void check_linearizable(const struct history *h)
         const struct cluster *c = &all[i];
         if (!c->known)
             continue;
-        must(c->first >= c->written, "a read returned a value whose write had not begun");
+        must(c->first >= c->written, "a read returned a value before its write had begun");
         bool forward = c->first < c->last;
         zone[n++] = (struct zone){forward ? c->first : c->last, forward ? c->last : c->first, forward};
     }

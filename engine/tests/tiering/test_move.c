@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "buffer/heat.h"
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 #include "buffer/map.h"
 #include "buffer/of_file.h"
 #include "instance/drain.h"
@@ -214,41 +214,41 @@ static struct {
     struct fixture *x;
     int fd;
     int acted;
-} meanwhile;
+} during_move;
 
 static ssize_t interrupted_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
 {
-    void *(*act)(void *) = meanwhile.act;
+    void *(*act)(void *) = during_move.act;
     pthread_t other;
-    meanwhile.act = NULL; /* its own writes are not interrupted */
+    during_move.act = NULL; /* its own writes are not interrupted */
     if (act && pthread_create(&other, NULL, act, NULL) == 0) {
         pthread_join(other, NULL);
-        meanwhile.acted++;
+        during_move.acted++;
     }
     return TB_IO(io->next, pwrite, fd, buf, n, offset);
 }
 
 static void *write_meanwhile(void *unused)
 {
-    assert_int_equal(TB_IO(meanwhile.x->io, pwrite, meanwhile.fd, "new", 3, 100), 3);
+    assert_int_equal(TB_IO(during_move.x->io, pwrite, during_move.fd, "new", 3, 100), 3);
     return unused;
 }
 
 static void *cut_meanwhile(void *unused)
 {
-    assert_int_equal(TB_IO(meanwhile.x->io, ftruncate, meanwhile.fd, 50), 0);
+    assert_int_equal(TB_IO(during_move.x->io, ftruncate, during_move.fd, 50), 0);
     return unused;
 }
 
 static void *drain_meanwhile(void *unused)
 {
-    assert_int_equal(tb_instance_drain(meanwhile.x->engine, 1, NULL, NULL, NULL), 0);
+    assert_int_equal(tb_instance_drain(during_move.x->engine, 1, NULL, NULL, NULL), 0);
     return unused;
 }
 
 static void *fsync_meanwhile(void *unused)
 {
-    assert_int_equal(TB_IO(meanwhile.x->io, fsync, meanwhile.fd, false), 0);
+    assert_int_equal(TB_IO(during_move.x->io, fsync, during_move.fd, false), 0);
     return unused;
 }
 
@@ -271,9 +271,9 @@ static void what_changes_under_a_move_stays(void **state)
         assert_int_equal(TB_IO(x.io, pwrite, fd, bytes, sizeof(bytes), 0), sizeof(bytes));
         uint32_t file = tb_open_of(x.engine, fd)->file;
         struct tb_buffer_ref *refs = tb_file_buffers(x.engine, file, TB_BUFFERS_ALL, &n);
-        meanwhile = (__typeof__(meanwhile)){.act = acts[i], .x = &x, .fd = fd};
+        during_move = (__typeof__(during_move)){.act = acts[i], .x = &x, .fd = fd};
         assert_int_equal(tb_move(x.engine, file, &refs[0], 2, TB_HEAT_ANY), -EAGAIN);
-        assert_int_equal(meanwhile.acted, 1);
+        assert_int_equal(during_move.acted, 1);
         free(refs);
         assert_int_equal(x.engine->region.files[file].n_dirty, acts[i] != drain_meanwhile);
         assert_true(tb_region_is_valid(x.engine));

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "buffer/heat.h"
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 #include "buffer/map.h"
 #include "buffer/of_file.h"
 #include "instance/background.h"
@@ -311,7 +311,7 @@ static void traffic_cools(void **state)
     fixture_stop(&x);
 }
 
-/* A PFS whose bytes take a while to arrive. */
+/* A slow PFS: its bytes take a while to arrive. */
 static ssize_t dawdling_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
 {
     ssize_t r = TB_IO(io->next, pread, fd, buf, n, offset);

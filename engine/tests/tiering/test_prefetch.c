@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "buffer/heat.h"
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 #include "buffer/map.h"
 #include "instance/schedule.h"
 #include "layer/descriptions.h"

@@ -29,7 +29,7 @@ static void join_daemon(struct tb_job *job)
     engine = tb_own_join(job);
 }
 
-/* The number of the inode says whose place it is. */
+/* The number of the inode tells which process the place belongs to. */
 static void join_client(struct tb_job *job)
 {
     char path[64];
@@ -57,7 +57,7 @@ static struct tb_message receive(struct tb_job *job)
     for (;;) {
         uint32_t seen = engine->header->queue.event, file = tb_flush_dequeue(engine);
         if (file == TB_NONE) {
-            tb_flush_wait(engine, seen);
+            tb_flush_wait(engine, seen, true);
             continue;
         }
         struct tb_file *f = &engine->region.files[file];

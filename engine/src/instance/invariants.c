@@ -3,7 +3,7 @@
  * and all counts agree with the lists. It walks every record, so it is for tests and
  * stress runs, never for a running instance.
  */
-#include "buffer/invariants.h"
+#include "instance/invariants.h"
 
 #include "buffer/interval.h"
 #include "buffer/map.h"

@@ -133,6 +133,13 @@ def test_run_status_is_the_commands(instance: Instance, words: tuple[str, ...], 
     instance.nothing_is_left()
 
 
+@pytest.mark.parametrize("command", ["status", "drain", "stop"])
+def test_an_instance_that_there_is_none_of(instance: Instance, command: str) -> None:
+    done = instance.ctl(command, "-i", instance.name)
+    instance.check(done, 1, f"instance {instance.name}: cannot attach: no such instance runs")
+    assert done.stderr.count("\n") == 1
+
+
 def test_run_names_what_cannot_be_executed(instance: Instance) -> None:
     """As shells do: 126 for what is there, also where it is found by PATH, 127 for what is not."""
     program = instance.root / "notes"

@@ -26,11 +26,27 @@ WRITTEN = {
     "alias": b"version: &a 1\npfs: *a\ntiers: *b\n",
 }
 READ = (*WRITTEN, "missing", "directory", "fifo", "loop", "huge", "device")
-READERS = ("check FILE", "plan FILE", "plan GOOD FILE", "profile FILE", "run -c FILE -- true", "run -c GOOD -c FILE -- true",
-           "start -c FILE", "recover -c FILE", "stage --watch -c FILE", "import-hermes FILE", "check MODEL")  # fmt: skip
+READERS = (
+    "check FILE",
+    "plan FILE",
+    "plan GOOD FILE",
+    "profile FILE",
+    "run -c FILE -- true",
+    "run -c GOOD -c FILE -- true",
+    "start -c FILE",
+    "recover -c FILE",
+    "stage --watch -c FILE",
+    "import-hermes FILE",
+    "check MODEL",
+)
 SCRIPTS = ("stage --script FILE --check", "stage --manifest FILE --check")  # any text is a script
-WRITERS = ("plan GOOD --svg FILE", "run -c GOOD --stats FILE -- true", "run -c GOOD --trace FILE -- true",
-           "status --openmetrics -o FILE", "import-hermes GOOD -o FILE")  # fmt: skip
+WRITERS = (
+    "plan GOOD --svg FILE",
+    "run -c GOOD --stats FILE -- true",
+    "run -c GOOD --trace FILE -- true",
+    "status --openmetrics -o FILE",
+    "import-hermes GOOD -o FILE",
+)
 
 
 def make(kind: str, file: Path) -> None:

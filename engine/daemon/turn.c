@@ -1,0 +1,389 @@
+/* Turns of files, and what is said in one (turn.h). A turn is a lock of many: files that share one wait for each other, no more. */
+#include "turn.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "owed.h"
+#include "region/mix.h"
+#include "relay.h"
+#include "shared/local.h"
+#include "shared/recent.h"
+
+#define TURNS 256u
+#define RANGES_MOST ((uint32_t)((TB_NET_BYTES_MAX - sizeof(struct tb_wire)) / sizeof(struct tb_wire_range)))
+#define LISTS_MOST 3 /* the keeper has heard a later number of us after a call that failed, and not again and again */
+
+static pthread_mutex_t turns[TURNS];
+static pthread_once_t made = PTHREAD_ONCE_INIT;
+
+static void make(void)
+{
+    for (uint32_t i = 0; i < TURNS; i++)
+        pthread_mutex_init(&turns[i], NULL);
+}
+
+static pthread_mutex_t *turn_of(const struct tb_wire_file *file)
+{
+    pthread_once(&made, make);
+    return &turns[tb_mix64(file->inode ^ tb_mix64((uint64_t)file->birth_ns)) % TURNS];
+}
+
+void turn_take(const struct tb_wire_file *file)
+{
+    pthread_mutex_lock(turn_of(file));
+}
+
+void turn_drop(const struct tb_wire_file *file)
+{
+    pthread_mutex_unlock(turn_of(file));
+}
+
+/* What is said of a file in one turn. */
+struct saying {
+    tb_engine *e;
+    struct tb_net *net;
+    struct tb_wire_file id;
+    uint32_t file; /* TB_NONE: nothing of it is here */
+    uint64_t lo, hi, how;
+    uint64_t clock, began; /* the numbers of what is said and of the list */
+    uint32_t n_written;
+    struct tb_ranges ranges, left;
+    bool is_owed; /* others have to let go for it */
+    struct tb_told told;
+    struct relay_answer *answer;
+};
+
+/* Takes the turn also where it fails: `end` follows in any case. */
+static int begin(struct saying *s, tb_engine *e, struct tb_net *net, const struct tb_wire *w)
+{
+    *s = (struct saying){.e = e, .net = net, .id = w->file, .lo = w->lo, .hi = w->hi, .how = w->version};
+    s->answer = malloc(sizeof(*s->answer));
+    turn_take(&s->id);
+    s->file = tb_local_find(e, &s->id);
+    return s->answer ? 0 : -ENOMEM;
+}
+
+static void end(struct saying *s)
+{
+    turn_drop(&s->id);
+    tb_ranges_free(&s->ranges);
+    tb_ranges_free(&s->left);
+    free(s->answer);
+}
+
+static struct tb_file_nodes *nodes_of(const struct saying *s)
+{
+    return s->file == TB_NONE ? NULL : &s->e->region.file_nodes[s->file];
+}
+
+/*
+ * The count of writes is read first, so that a write which is missed here is one that was not said. A write that is under way while an
+ * early list is made is noted or done once more when it ends, so that its bytes are committed as a whole later (layer/write.c).
+ */
+static int list_here(struct saying *s, struct tb_file_nodes *f)
+{
+    bool tears = s->how & TB_SAY_EARLY && !(s->how & TB_SAY_WRITERS);
+    s->n_written = f->n_written;
+    s->began = tb_recent_begin(s->e, s->file);
+    s->told.n_let_go = f->n_let_go;
+    f->n_torn += tears;
+    int rc = tb_local_dirty(s->e, s->file, &s->ranges);
+    f->n_torn += tears;
+    return rc;
+}
+
+/* A new list: that of an earlier try may be out of date. */
+static int list(struct saying *s)
+{
+    struct tb_file_nodes *f = nodes_of(s);
+    tb_ranges_free(&s->ranges);
+    tb_ranges_free(&s->left);
+    s->told = (struct tb_told){0};
+    s->clock = tb_local_tick(s->e);
+    int rc = s->lo < s->hi ? tb_ranges_add(&s->ranges, s->lo, s->hi) : 0;
+    rc = rc || !f ? rc : list_here(s, f);
+    tb_ranges_settle(&s->ranges);
+    return rc;
+}
+
+/* Of [at, at + n) of the ranges. 0 or negative errno; the answer is checked as far as its lengths go. */
+static int ask(struct saying *s, struct tb_wire *w, uint32_t at, uint32_t n)
+{
+    char *request = malloc(sizeof(*w) + n * sizeof(*s->ranges.at));
+    if (!request)
+        return -ENOMEM;
+    w->n = n;
+    w->hi = s->clock;
+    w->file = s->id;
+    memcpy(request, w, sizeof(*w));
+    if (n)
+        memcpy(request + sizeof(*w), s->ranges.at + at, n * sizeof(*s->ranges.at));
+    int rc = relay_ask_keeper(s->e, s->net, request, sizeof(*w) + n * sizeof(*s->ranges.at), s->answer);
+    free(request);
+    return rc;
+}
+
+/* The extents of one node, which are together in the answer. */
+static int add_debt(struct saying *s, const struct tb_wire *w, const struct tb_wire_extent *x, uint32_t n,
+                    const struct tb_wire_range *asked)
+{
+    struct tb_ranges ranges = {0};
+    int rc = 0;
+    for (uint32_t i = 0; i < (x->is_all ? w->n : n) && !rc; i++)
+        rc = x->is_all ? tb_ranges_add(&ranges, asked[i].lo, asked[i].hi) : tb_ranges_add(&ranges, x[i].lo, x[i].hi);
+    rc = rc ? rc : owed_add(s->e, &s->id, x->node, x->version, &ranges);
+    tb_ranges_free(&ranges);
+    return rc;
+}
+
+/* Each of them owes us that it lets go of what was committed, or cut off. */
+static int add_debts(struct saying *s, const struct tb_wire *w, const struct tb_wire_range *asked)
+{
+    const struct relay_answer *a = s->answer;
+    int rc = 0;
+    s->is_owed |= a->told.n > 0;
+    for (uint32_t i = 0, n; i < a->told.n && !rc; i += n) {
+        for (n = 1; i + n < a->told.n && a->extent[i + n].node == a->extent[i].node && a->extent[i + n].version == a->extent[i].version;
+             n++)
+            ;
+        rc = add_debt(s, w, &a->extent[i], n, asked);
+    }
+    return rc;
+}
+
+static bool is_refused(const struct saying *s)
+{
+    return s->answer->told.n && s->answer->extent[0].node == tb_net_self(s->net);
+}
+
+/* What was refused, but what was written here since: other nodes' commits have newer bytes of it. */
+static int add_older(struct saying *s, const struct tb_wire_extent *x, struct tb_ranges *older)
+{
+    const struct tb_wire_range range = {x->lo, x->hi};
+    const struct tb_ranges refused = {.at = (struct tb_wire_range *)&range, .n = 1};
+    struct tb_ranges newer = {0};
+    int rc = s->file == TB_NONE ? 0 : tb_recent_newer(s->e, s->file, x->version, &newer);
+    rc = rc ? rc : tb_ranges_without(&refused, &newer, older);
+    tb_ranges_free(&newer);
+    return rc;
+}
+
+/* `older` leaves the list. It stays in `left`, so that `note` does not count it as committed. */
+static int leave_out(struct saying *s, struct tb_ranges *older)
+{
+    struct tb_ranges rest = {0};
+    int rc = 0;
+    tb_ranges_settle(older);
+    for (uint32_t i = 0; i < older->n && !rc; i++)
+        rc = tb_ranges_add(&s->left, older->at[i].lo, older->at[i].hi);
+    tb_ranges_settle(&s->left);
+    rc = rc ? rc : tb_ranges_without(&s->ranges, older, &rest);
+    tb_ranges_free(&s->ranges);
+    s->ranges = rest;
+    return rc;
+}
+
+/*
+ * 1: to be asked again, without what is older here than the commits of others that the keeper named; `known` is the latest of them.
+ * -EAGAIN where that can't be told for all of it: this node lets go soon.
+ */
+static int heed(struct saying *s, uint64_t *known)
+{
+    const struct relay_answer *a = s->answer;
+    struct tb_ranges older = {0};
+    int rc = a->told.n == TB_WIRE_MOST || s->ranges.n > RANGES_MOST ? -EAGAIN : 0;
+    for (uint32_t i = 0; i < a->told.n && !rc; i++) {
+        rc = add_older(s, &a->extent[i], &older);
+        *known = a->extent[i].version > *known ? a->extent[i].version : *known;
+    }
+    rc = rc ? rc : leave_out(s, &older);
+    tb_ranges_free(&older);
+    return rc ? rc : 1;
+}
+
+/* One message that the keeper takes, or negative errno, or 1 as `heed`. */
+static int send_some(struct saying *s, uint32_t at, uint32_t n, uint64_t *known)
+{
+    bool unsaid = s->file != TB_NONE && s->n_written != nodes_of(s)->n_said;
+    struct tb_wire w = {.op = TB_WIRE_COMMIT, .lo = *known, .version = (s->how & TB_SAY_PASSED) || unsaid};
+    int rc = ask(s, &w, at, n);
+    if (!rc && is_refused(s))
+        return heed(s, known);
+    return rc ? rc : add_debts(s, &w, s->ranges.at + at);
+}
+
+/* What the keeper says of one message more. Where others came in between, it is as if they had come before. */
+static void add_told(struct saying *s, bool first)
+{
+    const struct tb_told *told = &s->answer->told;
+    bool between = !first && told->before != s->told.version;
+    s->told.before = first ? told->before : between ? UINT64_MAX : s->told.before;
+    s->told.version = told->version;
+    s->told.end = told->end;
+    s->told.elsewhere = told->elsewhere;
+    s->told.voids |= told->voids;
+}
+
+/*
+ * The version of the first message counts for all of the list: of a list that needs several nothing is refused, so what others have
+ * to let go of for the later ones is not here for a version in between.
+ */
+static int send_list(struct saying *s, uint64_t *version)
+{
+    uint64_t known = 0;
+    uint32_t done = 0;
+    int rc;
+    do {
+        uint32_t n = s->ranges.n - done < RANGES_MOST ? s->ranges.n - done : RANGES_MOST;
+        rc = send_some(s, done, n, &known);
+        if (rc)
+            continue;
+        add_told(s, !done);
+        *version = done ? *version : s->told.version;
+        done += n;
+    } while (rc == 1 || (!rc && done < s->ranges.n));
+    return rc;
+}
+
+/* Only upwards: threads of several commits come here in any order. */
+static void raise(_Atomic uint64_t *at, uint64_t to)
+{
+    uint64_t before = *at;
+    while (before < to && !atomic_compare_exchange_weak(at, &before, to))
+        ;
+}
+
+/* What the keeper took is committed. */
+static void note(struct saying *s, uint64_t version)
+{
+    struct tb_file_nodes *f = nodes_of(s);
+    if (!f)
+        return;
+    const struct tb_recent_taken taken = {.began = s->began, .version = version, .keep = s->told.voids, .left = s->left};
+    tb_recent_committed(s->e, s->file, &taken);
+    f->voids = s->left.n > 0;
+    f->n_said = s->n_written;
+    raise(&f->committed, s->told.version);
+    if (!s->told.voids)
+        raise(&f->settled, version);
+}
+
+/* Only what the keeper took is noted. After any error the bytes are still dirty and not noted, so the next commit lists them again. */
+static int commit(struct saying *s)
+{
+    uint64_t version = 0;
+    int rc = -ESTALE;
+    for (int i = 0; i < LISTS_MOST && rc == -ESTALE; i++) {
+        rc = list(s);
+        rc = rc ? rc : send_list(s, &version);
+    }
+    if (!rc)
+        note(s, version);
+    return rc == -ESTALE ? -EAGAIN : rc;
+}
+
+/* The first of so many ranges: a writer needs those from where it writes on. */
+static uint32_t first_of(const struct saying *s, uint32_t n)
+{
+    uint32_t first = 0;
+    while (s->ranges.n - first > n && s->ranges.at[first].hi <= s->lo)
+        first++;
+    return first;
+}
+
+/* `told`, and after it as many ranges as fit into the answer. */
+static int64_t answer_commit(const struct saying *s, char *bytes, size_t room)
+{
+    struct tb_told told = s->told;
+    size_t most = (room - sizeof(told)) / sizeof(*s->ranges.at);
+    told.owed = s->is_owed;
+    told.n = !(s->how & TB_SAY_RANGES) ? 0 : s->ranges.n < most ? s->ranges.n : (uint32_t)most;
+    memcpy(bytes, &told, sizeof(told));
+    if (told.n)
+        memcpy(bytes + sizeof(told), s->ranges.at + first_of(s, told.n), told.n * sizeof(*s->ranges.at));
+    return (int64_t)(sizeof(told) + told.n * sizeof(*s->ranges.at));
+}
+
+int64_t turn_commit(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
+{
+    struct saying s;
+    int64_t rc = begin(&s, e, net, (const void *)bytes);
+    rc = rc ? rc : commit(&s);
+    rc = rc ? rc : answer_commit(&s, bytes, room);
+    end(&s);
+    return rc;
+}
+
+/* A client wrote the message into the region, so its lengths and its ranges are checked here. */
+static int take_ranges(struct saying *s, const char *bytes, size_t n)
+{
+    const struct tb_wire *w = (const void *)bytes;
+    const struct tb_wire_range *range = (const void *)(w + 1);
+    int rc = n == sizeof(*w) + (size_t)w->n * sizeof(*range) ? 0 : -EPROTO;
+    for (uint32_t i = 0; i < w->n && !rc; i++)
+        rc = range[i].lo < range[i].hi ? tb_ranges_add(&s->ranges, range[i].lo, range[i].hi) : -EPROTO;
+    tb_ranges_settle(&s->ranges);
+    return rc;
+}
+
+/* No commit is on its way, so what is not dirty now the keeper may forget, whichever commit it was of. */
+static int say_end(struct saying *s)
+{
+    struct tb_ranges dirty = {0}, rest = {0};
+    int rc = s->file == TB_NONE ? 0 : tb_local_dirty(s->e, s->file, &dirty);
+    rc = rc ? rc : tb_ranges_without(&s->ranges, &dirty, &rest);
+    tb_ranges_free(&dirty);
+    tb_ranges_free(&s->ranges);
+    s->ranges = rest;
+    s->clock = tb_local_tick(s->e);
+    for (uint32_t done = 0, n; done < s->ranges.n && !rc; done += n) {
+        struct tb_wire w = {.op = TB_WIRE_END};
+        n = s->ranges.n - done < RANGES_MOST ? s->ranges.n - done : RANGES_MOST;
+        rc = ask(s, &w, done, n);
+    }
+    return rc;
+}
+
+int64_t turn_end(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
+{
+    struct saying s;
+    struct tb_told told = {0};
+    int rc = begin(&s, e, net, (const void *)bytes);
+    rc = rc ? rc : take_ranges(&s, bytes, n);
+    rc = rc ? rc : say_end(&s);
+    end(&s);
+    memcpy(bytes, &told, sizeof(told));
+    return rc ? rc : (int64_t)sizeof(told);
+}
+
+/* This node has cut it. What was written there since is in no commit, and the keeper may have forgotten one: so it is committed once more. */
+static int say_cut(struct saying *s)
+{
+    struct tb_wire w = {.op = TB_WIRE_CUT, .lo = s->lo};
+    s->clock = tb_local_tick(s->e);
+    int rc = ask(s, &w, 0, 0);
+    rc = rc ? rc : add_debts(s, &w, NULL);
+    struct tb_told told = s->answer->told;
+    uint64_t from, to;
+    s->lo = s->hi = 0;
+    s->how = TB_SAY_EARLY;
+    rc = rc ? rc : list(s);
+    if (!rc && tb_ranges_inside(&s->ranges, w.lo, UINT64_MAX, &from, &to))
+        rc = commit(s);
+    s->told = told;
+    return rc;
+}
+
+int64_t turn_cut(tb_engine *e, struct tb_net *net, char *bytes)
+{
+    struct saying s;
+    int64_t rc = begin(&s, e, net, (const void *)bytes);
+    rc = rc ? rc : say_cut(&s);
+    s.how = 0;
+    rc = rc == -ESTALE ? -EAGAIN : rc ? rc : answer_commit(&s, bytes, sizeof(s.told));
+    end(&s);
+    return rc;
+}
