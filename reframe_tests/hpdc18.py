@@ -28,7 +28,7 @@ from common.outcome.results import Results
 from common.outcome.verify_steps import right
 from common.scales.hpdc18_scale import WORKLOADS, dropped, steps_of
 from common.sites.plan import Plan
-from common.sites.programs import own_program
+from common.sites.programs import has_romio, own_program
 from common.sites.site import Site
 from common.sites.tiers import HPDC18_TIERS
 from common.sites.twin import device, rate, seconds_of
@@ -38,9 +38,12 @@ from tierbench.base.policies import POLICIES
 from tierbench.runs.case import Case
 
 SOURCE = "Kougkas, Devarajan, Sun: Hermes, HPDC'18 (talk)"
-# The evaluation ran MPICH. Open MPI makes and removes a file beside each file that it opens, for shared file
-# pointers, which none of these programs has.
+# Open MPI makes and removes a file beside each file that it opens, for shared file pointers, which none of
+# these programs has.
 MPI = {"OMPI_MCA_sharedfp": "^lockedfile"}
+# The evaluation ran MPICH, whose MPI-IO is ROMIO. HACC-IO, which opens its files by MPI-IO, has it on a twin
+# where Open MPI brings it: its own MPI-IO asks the PFS several times for each open.
+ROMIO = {"OMPI_MCA_io": "^ompio"}
 TEMPORARY_ROOM = 4  # the evaluation's temporary data are a small part of a node's RAM: here they fit it twice
 PLACES_ROOM = 8  # times the bytes that capacities are for
 # Nothing moves there while a program computes, and its time does not count: a twin leaves it out.
@@ -91,6 +94,7 @@ class Hpdc18(Hpdc18Case):
             scale=scale.name,
             factor=factor,
             dropped=left_out,
+            temporary=workload.temporary,
         )
 
     def find_programs(self) -> None:
@@ -102,6 +106,8 @@ class Hpdc18(Hpdc18Case):
         """One launch through the tiers, or on the PFS alone through its model."""
         pfs = self.places.pfs
         self.env_vars |= MPI
+        if self.site.modelled and WORKLOADS[self.workload].kind == "hacc" and has_romio():
+            self.env_vars |= ROMIO
         self.executable = str(self.program)
         self.executable_opts = [*self.steps.arguments(str(pfs)), "--json", "result.json"]
         _, trace = script.trace("trace", "tb-steps", sizes.MIB, pfs, wanted=self.trace)

@@ -1,10 +1,10 @@
 """Summit's tutorial: files written to the PFS, to NVMe and copied, or staged out while the program runs.
 
-Each way writes the same time steps, with a pause for computing between them. Told are the seconds until the
-program has closed its last file and until all files are on the PFS, whole. On Summit the job script of the
-tutorial's third way is written to the letter; the first two are recipes (`summit.py`). Elsewhere NVMe and
-GPFS are modelled: a node's published share over one factor, so that their ratio is Summit's; the mover's
-bandwidth is GPFS's.
+Each way writes the same time steps, with a pause for computing after each; once few of them and once many.
+Told are the seconds until the program has closed its last file and until all files are on the PFS, whole. On
+Summit the job script of the tutorial's third way is written to the letter; the first two are recipes
+(`summit.py`). Elsewhere NVMe and GPFS are modelled: a node's published share over one factor, so that their
+ratio is Summit's; the mover's bandwidth is GPFS's.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from common.sites.site import Site
 from tierbench.runs.case import Case
 
 WAYS = ("gpfs", "nvme-cp", "nvme-stage")
+STEPS_OF_A_RUN = (2, 8)
 FACTOR = 64
 MIB = 1 << 20
 SOURCE = "OLCF burst buffer tutorial for Summit"
@@ -84,8 +85,8 @@ class SummitStage(rfm.RunOnlyRegressionTest):
 
     way = parameter(WAYS, type=str, loggable=True)
     #: Time steps, and the seconds of computing after each.
-    steps = variable(int, value=3, loggable=True)
-    compute = variable(float, value=1.0, loggable=True)
+    steps = parameter(STEPS_OF_A_RUN, type=int, loggable=True)
+    compute = variable(float, value=0.5, loggable=True)
     #: MiB of a rank in each step.
     block = variable(int, value=16, loggable=True)
     #: Of all tests of the suite; this one is skipped by it, as movers are outside a trace.
@@ -104,7 +105,9 @@ class SummitStage(rfm.RunOnlyRegressionTest):
         self.site = Site.of(self.current_system, self.current_partition)
         self.skip_if(self.trace, "movers are outside a trace")
         if self.site.published:
-            self.skip_if(self.site.name != "summit" or self.way != "nvme-stage", "summit.py has the recipe")
+            other = self.site.name != "summit" or self.way != "nvme-stage"
+            self.skip_if(other, "summit.py has the recipe")
+            self.skip_if(self.steps != STEPS_OF_A_RUN[0], "the tutorial's script has no time steps")
             self.num_tasks, self.num_tasks_per_node, self.time_limit = 32, 16, "20m"
 
     @run_before("run")
@@ -144,7 +147,7 @@ class SummitStage(rfm.RunOnlyRegressionTest):
             STEPS.format(
                 steps=self.steps,
                 compute=self.compute,
-                write=f"{prefix}{run} {ior} -w -t 16m -b {self.block}m -F -g -G 27 -k -e",
+                write=f"{prefix}{run} {ior} {self.writes}",
                 place=place,
                 pfs=folders["pfs"],
                 copy=copy if self.way == "nvme-cp" else ":",
@@ -187,9 +190,18 @@ class SummitStage(rfm.RunOnlyRegressionTest):
         if self.site.published or self.job.exitcode:
             return
         for metric in ("close", "PFS"):
-            number, folder = next_repetition(f"stage-{self.way}-time-to-{metric.lower()}")
+            number, folder = next_repetition(f"{self.name_of(metric)}-{self.way}")
             self.case(metric, number).write(folder)
             write_provenance(self.site.name, {}, "tb-ior")
+
+    @property
+    def writes(self) -> str:
+        """The driver's flags, but for its files."""
+        return f"-w -t 16m -b {self.block}m -F -g -G 27 -k -e"
+
+    def name_of(self, metric: str) -> str:
+        """The test, as the report's section reads it (`tierbench.pages.stage_section`)."""
+        return f"stage-{self.steps}-steps-time-to-{metric.lower()}"
 
     def case(self, metric: str, number: int) -> Case:
         """What was measured; the published bandwidths are said beside it."""
@@ -197,11 +209,32 @@ class SummitStage(rfm.RunOnlyRegressionTest):
         rates = share_of_a_node("summit", "summit-gpfs-2" if self.way == "gpfs" else "summit-nvme-2")
         told = ", ".join(f"{k} {2 * v:.2f} MiB/s on two nodes" for k, v in rates.items())
         return Case(
-            test=f"stage-time-to-{metric.lower()}", system="summit", site=self.site.name, tiers=self.way,
-            mode="bypass", fsync="pfs", policy="none", repetition=number, metric="time", unit="s",
-            direction="lower", value=value, open_s=None, write_s=None, close_s=None, total_s=value,
-            drain_s=None, verified=True, driver="tb-ior", modelled=True,
-            command=f"{self.steps} steps, {self.compute:g} s between: -w -t 16m -b {self.block}m -F -g -k -e",
-            ranks=2, bytes=self.steps * 2 * self.block * MIB, published=None,
-            published_source=f"{SOURCE}: {told}", requirement=None, factor=FACTOR, nodes=1,
-        )  # fmt: skip
+            test=self.name_of(metric),
+            system="summit",
+            site=self.site.name,
+            tiers="pfs" if self.way == "gpfs" else self.way,
+            mode="bypass",
+            fsync="pfs" if self.way == "gpfs" else "tier",  # on NVMe alone it is safe on the node
+            policy="none",
+            repetition=number,
+            metric="time",
+            unit="s",
+            direction="lower",
+            value=value,
+            open_s=None,
+            write_s=None,
+            close_s=None,
+            total_s=value,
+            drain_s=None,
+            verified=True,
+            driver="tb-ior",
+            modelled=True,
+            command=f"{self.steps} steps, {self.compute:g} s of computing after each: {self.writes}",
+            ranks=2,
+            bytes=self.steps * 2 * self.block * MIB,
+            published=None,
+            published_source=f"{SOURCE}: {told}",
+            requirement=None,
+            factor=FACTOR,
+            nodes=1,
+        )

@@ -45,24 +45,45 @@ def record(workload: str, buffering: str, **more: Any) -> dict[str, Any]:
     } | more
 
 
-def keep(run: Path, made: dict[str, Any], values: Sequence[float]) -> None:
-    """A repetition for each value; all of its time is the flush's."""
+def keep(run: Path, made: dict[str, Any], values: Sequence[float], first: int = 1, factor: int = 1) -> None:
+    """A repetition for each value, from the `first` on; all of its time is the flush's."""
     name = f"hpdc18-{made['workload']}" + ("" if made["scaling"] == "none" else f"-{made['scaling']}")
     tiers = {"none": "pfs", "datawarp": "hpdc18/datawarp", "elevator": "hpdc18/elevator"}
-    for repetition, value in enumerate(values, 1):
+    for repetition, value in enumerate(values, first):
         folder = run / "cases" / f"{name}_{made['buffering']}" / str(repetition)
         folder.mkdir(parents=True)
         made["seconds"]["flush"] = value
         (folder / "hpdc18.json").write_text(json.dumps(made))
         (folder / "stdout.txt").write_text(f"I/O time: {value} s\n")
         Case(
-            test=name, system="hpdc18", tiers=tiers.get(made["buffering"], "hpdc18/hermes"),
-            mode="bypass" if made["buffering"] == "none" else "persistent-async", fsync="pfs",
-            policy=made["buffering"], repetition=repetition, metric="time", unit="s", direction="lower",
-            value=value, open_s=0, write_s=0, close_s=value, total_s=value, drain_s=0, verified=True,
-            driver="tb-synthetic", modelled=True, command="tb-synthetic", ranks=made["ranks"], bytes=4000,
-            published=None, published_source="talk", requirement=None, scale="local",
-        ).write(folder)  # fmt: skip
+            test=name,
+            system="hpdc18",
+            tiers=tiers.get(made["buffering"], "hpdc18/hermes"),
+            mode="bypass" if made["buffering"] == "none" else "persistent-async",
+            fsync="pfs",
+            policy=made["buffering"],
+            repetition=repetition,
+            metric="time",
+            unit="s",
+            direction="lower",
+            value=value,
+            open_s=0,
+            write_s=0,
+            close_s=value,
+            total_s=value,
+            drain_s=0,
+            verified=True,
+            driver="tb-synthetic",
+            modelled=True,
+            command="tb-synthetic",
+            ranks=made["ranks"],
+            bytes=4000,
+            published=None,
+            published_source="talk",
+            requirement=None,
+            scale="local",
+            factor=factor,
+        ).write(folder)
 
 
 def publish(run: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -74,14 +75,51 @@ def test_the_command_works_from_elsewhere(tree: Path, tmp_path: Path) -> None:
 
 def test_the_suite_runs_and_is_reported(tree: Path, tmp_path: Path) -> None:
     reframe, suite = tree / "lib/tierbench/python/bin/reframe", tree / "share/tierbench"
-    line = [str(reframe), "-C", f"{suite}/configs/sites/local.py", "-c", f"{suite}/reframe_tests",
-            "--system=local", "-S", "scale=smoke", "-n",
-            "^WebinarPfs.*at-close", "-r"]  # fmt: skip
+    line = [
+        str(reframe),
+        "-C",
+        f"{suite}/configs/sites/local.py",
+        "-c",
+        f"{suite}/reframe_tests",
+        "--system=local",
+        "-S",
+        "scale=smoke",
+        "-n",
+        "^WebinarPfs.*at-close",
+        "-r",
+    ]
     done = do(*line, cwd=tmp_path, PWD=str(tmp_path), HOME=str(tmp_path))
     assert "Ran 1/1 test case(s)" in done.stdout and done.returncode == 0, done.stdout + done.stderr
     (run,) = (tmp_path / "results/runs").iterdir()
     assert (run / "report.html").exists(), done.stdout + done.stderr
     assert (tmp_path / "results/latest").resolve() == run
+
+
+SITE = """site_configuration = {"systems": [{"name": "s", "hostnames": [".*"], "partitions": [{
+    "name": "p", "scheduler": "local", "launcher": "local", "environs": ["builtin"],
+    "extras": {"tiers": "real", "pfs": "PFS"}}]}]}
+"""
+
+
+def test_jobs_of_a_real_site_name_only_files_that_are_there(tree: Path, tmp_path: Path) -> None:
+    reframe, suite = tree / "lib/tierbench/python/bin/reframe", tree / "share/tierbench"
+    (tmp_path / "site.py").write_text(SITE.replace("PFS", str(tmp_path)))
+    line = [
+        str(reframe),
+        "-C",
+        "site.py",
+        "-c",
+        f"{suite}/reframe_tests",
+        "-n",
+        "^WebinarPfs.*at-close",
+        "--dry-run",
+        f"--prefix={tmp_path}",
+    ]
+    done = do(*line, cwd=tmp_path, PWD=str(tmp_path), HOME=str(tmp_path))
+    (job,) = tmp_path.glob("stage/**/rfm_job.sh")
+    named = re.findall(rf"{tree}\S+", job.read_text())
+    assert any(name.endswith("devices.py") for name in named), done.stdout + done.stderr
+    assert [name for name in named if not Path(name).exists()] == []
 
 
 def test_uninstall_removes_what_install_made(tree: Path, tmp_path: Path) -> None:

@@ -28,6 +28,11 @@ case "$*" in
 *) exec {sys.executable} "$@" ;;
 esac
 """
+OLD = f"""#!/bin/sh
+[ "$1" = --version ] && echo Python 3.10.12 && exit
+exec {sys.executable} -c "import sys; sys.version_info = (3, 10, 12)
+$2"
+"""
 
 
 @pytest.fixture
@@ -129,7 +134,7 @@ def test_little_memory_is_refused_before_the_build(checkout: Path, tmp_path: Pat
 def test_an_old_python_is_refused(checkout: Path, without_dpkg: Path) -> None:
     for name in ("python3.14", "python3.13", "python3.12", "python3.11"):
         (without_dpkg / name).unlink(missing_ok=True)
-    (without_dpkg / "old").write_text("#!/bin/sh\n[ $1 = --version ] && echo Python 3.10.12\nexit 1\n")
+    (without_dpkg / "old").write_text(OLD)
     (without_dpkg / "old").chmod(0o755)
     said = do(checkout, "ci/bootstrap", PATH=str(without_dpkg), PYTHON="old")
     assert (
@@ -154,11 +159,23 @@ def test_what_is_missing_is_named_for_each_distribution(
     said = do(checkout, "make", "build", PATH=str(without_dpkg), PKG_CONFIG_LIBDIR=str(tmp_path))
     assert said.returncode == 2
     reason = said.stderr.splitlines()[-1]
-    for part in ("missing: cmake mpicc parallel-HDF5 libyaml xxhash libsodium jansson zlib cmocka.",
-                 "apt-get install cmake libopenmpi-dev libhdf5-openmpi-dev libyaml-dev",
-                 "dnf install cmake openmpi-devel hdf5-openmpi-devel libyaml-devel",
-                 "zypper install cmake openmpi4-devel hdf5-openmpi4-devel libyaml-devel"):  # fmt: skip
+    for part in (
+        "missing: cmake mpicc parallel-HDF5 libyaml xxhash libsodium jansson zlib cmocka.",
+        "apt-get install cmake libopenmpi-dev libhdf5-openmpi-dev libyaml-dev",
+        "dnf install cmake openmpi-devel hdf5-openmpi-devel libyaml-devel",
+        "zypper install cmake openmpi4-devel hdf5-openmpi4-devel libyaml-devel",
+    ):
         assert part in reason
+
+
+def test_an_image_holds_nothing_that_a_checkout_made() -> None:
+    """What git leaves out at the top names its place (.venv, build), or is large (results)."""
+    ignored, left_out = (
+        {line.strip("/") for line in (ROOT / name).read_text().splitlines() if keeps(line)}
+        for name, keeps in ((".gitignore", lambda line: line.startswith("/")), (".dockerignore", bool))
+    )
+    assert {".venv", "build", "results/latest", "perflogs", "output", "stage"} <= ignored
+    assert ignored - left_out == set()
 
 
 def test_every_need_has_a_package_on_each_distribution() -> None:

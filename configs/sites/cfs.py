@@ -32,6 +32,5 @@ site_configuration = {
             ],
         }
     ],
-    "environments": [{"name": "builtin", "cc": "mpicc"}],
     "general": [{"remote_detect": False, "trap_job_errors": True}],
 }

@@ -18,6 +18,5 @@ site_configuration = {
             ],
         }
     ],
-    "environments": [{"name": "builtin", "cc": "cc"}],
     "general": [{"remote_detect": False, "trap_job_errors": True}],
 }

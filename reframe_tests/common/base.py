@@ -27,7 +27,7 @@ from .outcome.results import Results
 from .sites import requirements
 from .sites.places import Places
 from .sites.plan import Plan
-from .sites.site import Site, check_places
+from .sites.site import Site, check_places, check_system
 from .sites.tiers import TIERS, ScaleError
 
 
@@ -118,9 +118,11 @@ class TierTest(rfm.RunOnlyRegressionTest):
         self.check_input()
         refuse_unknown("tiers", self.tiers, self.known_tiers)
         try:
+            check_system(runtime().site_config)
             for partition in runtime().system.partitions:
                 check_places(partition.extras)
                 requirements.check(partition.extras.get("require", []))
+                partition._max_jobs = 1  # measurements that share a machine would measure each other
         except ScaleError as e:
             refuse(str(e))
 

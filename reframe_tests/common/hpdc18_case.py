@@ -54,6 +54,7 @@ class Hpdc18Case(TierTest):
         scale: str,
         factor: int = 1,
         dropped: tuple[str, ...] = (),
+        temporary: bool = False,
     ) -> Plan:
         """On one node: tiers for `room` bytes, places for so many times as much."""
         room = max(LEAST_CONFIG_BYTES, room)
@@ -67,6 +68,7 @@ class Hpdc18Case(TierTest):
             scale=scale,
             factor=factor,
             dropped=dropped,
+            temporary=temporary,
             config_bytes=room,
             place_bytes=places * room,
             device=DEVICES["pfs"] if site.modelled else None,

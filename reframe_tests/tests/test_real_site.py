@@ -40,8 +40,14 @@ def run(
     line += ["-r", "-S", "scale=smoke"]
     line += ["--exec-policy=serial", "--prefix", tmp_path / "reframe", *options]
     line += ["--report-file", tmp_path / "run" / "reframe.json"]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False,
-                          env={**os.environ, "TIERBENCH_RUN_DIR": str(tmp_path / "run")})  # fmt: skip
+    done = subprocess.run(
+        line,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TIERBENCH_RUN_DIR": str(tmp_path / "run")},
+    )
     assert done.returncode == status, done.stdout[-4000:]
     return done.stdout + done.stderr, [
         json.loads(f.read_text()) for f in (tmp_path / "run").glob("cases/*/*/case.json")
@@ -71,6 +77,28 @@ def test_one_tier_is_measured_once_a_mode_and_not_beside_itself(tmp_path: Path) 
         ("pfs", "bypass", "none", 1),  # with -Y and without
     ]
     assert "WebinarSideBySide" not in told and "Traceback" not in told
+
+
+ALONE = """#!/bin/bash
+if [ "$OMPI_COMM_WORLD_RANK" = 0 ] && [[ " $* " = *" -w "* ]]; then
+    mkdir {0}/writing || echo "$@" >> {0}/overlaps
+    {1} "$@"
+    status=$?
+    rmdir {0}/writing
+    exit $status
+fi
+exec {1} "$@"
+"""
+
+
+def test_no_two_measurements_are_made_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under ReFrame's own policy, on a site that does not say how many jobs may run."""
+    (tmp_path / "ior").write_text(ALONE.format(tmp_path, ROOT / "build/bin/tb-ior"))
+    (tmp_path / "ior").chmod(0o755)
+    monkeypatch.setenv("IOR", str(tmp_path / "ior"))
+    monkeypatch.setitem(globals(), "SITE", SITE.replace('"max_jobs": 1, ', ""))
+    _, cases = run(tmp_path, "-P", "tiers=pfs,nvme", "--exec-policy=async")
+    assert len(cases) == 4 and not (tmp_path / "overlaps").exists()
 
 
 def test_places_on_one_file_system_fail_unless_the_site_says_so(tmp_path: Path) -> None:

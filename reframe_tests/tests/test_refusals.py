@@ -59,18 +59,39 @@ def site(tmp_path: Path, extras: str) -> Path:
 # --- before anything is launched ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("options", "env", "message"), [
-    ((*recipe("cori-lustre-1-posix"), "-S", "scale=full"), {},
-     r"cori-lustre-1-posix at scale full needs \d{14} bytes in \S+; \d+ are free"),
-    (recipe("cori-lustre-1-posix"), {"IOR": "/nowhere/ior"},
-     r"no ior: needs IOR set to a program, ior on PATH, or `make build`; there is /nowhere/ior"),
-    ((*recipe("summit-gpfs-2"), "-S", "twin_factor=1"), {},
-     r"write: the medium does \S+ MiB/s, less than twice the twin's \S+ .*, K = 1\); needs -S twin_factor="),
-    ((*recipe("cori-lustre-1-posix"), "-S", "memory_hog=99%", "-P", "tiers=ram"), {},
-     r"needs \d+ bytes of memory \(memory_hog \d+, memory tier 67108864\); \d+ are there"),
-    ((*recipe("cori-lustre-1-posix"), "-S", "twin_factor=64", "-P", "tiers=ram", "-S", "policy=best"), {},
-     r"tiers.yaml:\d+: placement.policy: \"best\": allowed: max-bandwidth"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "env", "message"),
+    [
+        (
+            (*recipe("cori-lustre-1-posix"), "-S", "scale=full"),
+            {},
+            r"cori-lustre-1-posix at scale full needs \d{14} bytes in \S+; \d+ are free",
+        ),
+        (
+            recipe("cori-lustre-1-posix"),
+            {"IOR": "/nowhere/ior"},
+            r"no ior: needs IOR set to a program, ior on PATH, or `make build`; there is /nowhere/ior",
+        ),
+        (
+            (*recipe("summit-gpfs-2"), "-S", "twin_factor=1"),
+            {},
+            (
+                r"write: the medium does \S+ MiB/s, less than twice the twin's \S+ .*, K = 1\); "
+                r"needs -S twin_factor="
+            ),
+        ),
+        (
+            (*recipe("cori-lustre-1-posix"), "-S", "memory_hog=99%", "-P", "tiers=ram"),
+            {},
+            r"needs \d+ bytes of memory \(memory_hog \d+, memory tier 67108864\); \d+ are there",
+        ),
+        (
+            (*recipe("cori-lustre-1-posix"), "-S", "twin_factor=64", "-P", "tiers=ram", "-S", "policy=best"),
+            {},
+            r"tiers.yaml:\d+: placement.policy: \"best\": allowed: max-bandwidth",
+        ),
+    ],
+)
 def test_what_cannot_run_is_refused(
     tmp_path: Path, options: tuple[str, ...], env: dict[str, str], message: str
 ) -> None:
@@ -88,10 +109,28 @@ def test_a_site_with_too_little_memory_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("rfm_job.sh"))
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    (("-S", "memory_hog=much"), "memory_hog='much'; allowed: 1% to 99%, or a size such as 2g"),
-    (("-P", "recipe=cori-lustre-9"), "recipe='cori-lustre-9'; allowed: cfs-iops, cfs-bandwidth"),
-])  # fmt: skip
+def test_little_shared_memory_is_told_in_the_engines_words(tmp_path: Path) -> None:
+    """Also in ReFrame's summary, which is all that a user sees."""
+    small = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64m none /dev/shm && exec "$@"', "small"]
+    if subprocess.run([*small, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("may not mount a file system here")
+    line = [*small, str(REFRAME), "-C", str(LOCAL), "--system=local", "-c", "reframe_tests/webinar.py", "-r"]
+    line += ["-n", "WebinarTiers.*tiers=ram.*scratch", "--prefix", str(tmp_path)]
+    env = {**os.environ, "TIERBENCH_RUN_DIR": str(tmp_path / "run")}
+    done = subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    told = done.stdout.split("SUMMARY OF FAILURES")[1]
+    assert done.returncode == 1
+    assert re.search(r"Reason: .*: the region needs \d+ MiB and /dev/shm has \d+ MiB free; allowed: ", told)
+    assert not list(tmp_path.rglob("rfm_job.sh"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-S", "memory_hog=much"), "memory_hog='much'; allowed: 1% to 99%, or a size such as 2g"),
+        (("-P", "recipe=cori-lustre-9"), "recipe='cori-lustre-9'; allowed: cfs-iops, cfs-bandwidth"),
+    ],
+)
 def test_what_is_unknown_is_refused_with_status_2(
     tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
@@ -119,11 +158,14 @@ file=$(grep -o "[^ ]*check" <<< "$@") || exit 0
 # --- no result ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("body", "reason"), [
-    ("echo hello", "numbers are missing: OutputError"),
-    (WITHOUT_READ, "numbers are missing: ValueError: stdout: holds 0 results of read"),
-    ('"$ours" "$@"; exit 3', "job exited with exit code 3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("echo hello", "numbers are missing: OutputError"),
+        (WITHOUT_READ, "numbers are missing: ValueError: stdout: holds 0 results of read"),
+        ('"$ours" "$@"; exit 3', "job exited with exit code 3"),
+    ],
+)
 def test_a_run_that_lacks_a_number_fails_and_keeps_what_it_left(
     tmp_path: Path, body: str, reason: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,19 @@ def test_the_suite_is_listed_with_and_without_a_site(site: bool) -> None:
     assert done.returncode == 0
     assert len(listed(done.stdout)) == 11
     assert "skipping test" not in done.stdout
+
+
+def test_a_site_of_other_machines_needs_the_system_named(tmp_path: Path) -> None:
+    """ReFrame would take its own system, and the tests would run on models without a word."""
+    here = tmp_path / "here.py"
+    text = (ROOT / "configs" / "sites" / "local.py").read_text()
+    here.write_text(text.replace('"hostnames": [".*"]', '"hostnames": ["no-such-host", "^none$"]'))
+    done = reframe("-C", str(here), "-l", site=False)
+    told = f"{here}: for {socket.gethostname()} ReFrame takes none of its systems "
+    told += "(local: no-such-host, ^none$); allowed: --system=local"
+    assert done.returncode == 2 and "Traceback" not in done.stdout + done.stderr
+    assert done.stderr.count(told) == 1
+    assert reframe("-C", str(here), "--system=local", "-l", site=False).returncode == 0
 
 
 def test_names_and_tags_select() -> None:
@@ -115,16 +129,17 @@ def test_every_test_takes_the_trace_variable() -> None:
     assert "not set" in wrong.stdout + wrong.stderr
 
 
-def test_a_dry_run_leaves_nothing_outside_its_prefix(tmp_path: Path) -> None:
+def test_a_dry_run_leaves_nothing_outside_its_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, here = tmp_path / "memory", tmp_path / "here.py"
     place.mkdir()
     text = (ROOT / "configs" / "sites" / "local.py").read_text()
     here.write_text(text.replace('"root": "/dev/shm"', f'"root": "{place}"'))
-    chosen = "WebinarPfs|recipe=(cfs-iops|mdtest-shared-node)( |$)"
+    chosen = "Webinar|recipe=(cfs-iops|mdtest-shared-node)( |$)"
+    monkeypatch.setenv("TIERBENCH_RUN_DIR", str(tmp_path / "run"))
     options = ["-P", "tiers=pfs,ram", "-S", "scale=smoke", "-n", chosen]
     where = ["-C", str(here), "--system=local", "--prefix", str(tmp_path / "reframe")]
     done = reframe(*where, "-R", "--dry-run", *options, site=False)
     assert done.returncode == 0, done.stdout
     jobs = [file.read_text() for file in (tmp_path / "reframe").rglob("rfm_job.sh")]
     assert len(jobs) >= 4 and any(str(place) in job for job in jobs)
-    assert not list(place.iterdir())
+    assert not list(place.iterdir()) and not (tmp_path / "run").exists()

@@ -21,10 +21,13 @@ def times(factor: float) -> list[float]:
 # --- bounds ------------------------------------------------------------------------------------------------
 
 
+WRITE, READ = 1000 / 1610, 1000 / 3220  # seconds of a phase, by all places at once
+
+
 def test_the_last_phase_cannot_be_hidden() -> None:
-    # a create, 3 writes into RAM, the flush of the last 1000 bytes at 10 B/s; computes of 200 s hide the rest
+    # a create, 3 writes, the flush of the last 1000 bytes at 10 B/s; computes of 200 s hide the rest
     long = record("alternating-x", "p", seconds={"compute": 800.0})
-    assert hpdc18.bound(long) == pytest.approx(0.5 + 3 * 1 + 100)
+    assert hpdc18.bound(long) == pytest.approx(0.5 + 3 * WRITE + 100)
 
 
 def test_a_busy_pfs_is_the_bound_where_compute_is_short() -> None:
@@ -32,21 +35,26 @@ def test_a_busy_pfs_is_the_bound_where_compute_is_short() -> None:
     assert hpdc18.bound(record("alternating-x", "p")) == pytest.approx(400 - 60)
 
 
-def test_as_many_tiers_as_ranks_work_at_once() -> None:
-    one, two = (
-        record("read-x4", "p", phases=1, read_times=4),
-        record("read-x4", "p", phases=1, read_times=4, ranks=2),
-    )
-    assert hpdc18.bound(one) == pytest.approx(0.5 + 1000 / 1000 + 4 * 1000 / 2000)
-    assert hpdc18.bound(two) == pytest.approx(0.5 + 1000 / 1500 + 4 * 1000 / 3000)
-    assert hpdc18.bound(one | {"ranks": 9}) == pytest.approx(0.5 + 1000 / 1600 + 4 * 1000 / 3200)
+def test_all_places_work_at_once_whatever_the_ranks() -> None:
+    one = record("read-x4", "p", phases=1, read_times=4)
+    assert hpdc18.bound(one) == pytest.approx(0.5 + WRITE + 4 * READ)
+    assert hpdc18.bound(one | {"ranks": 9}) == hpdc18.bound(one)
 
 
 def test_reads_of_a_checkpoint_hide_its_flush() -> None:
     long = record("hacc", "p", read_times=1, creates=4, seconds={"compute": 800.0})
-    assert hpdc18.bound(long) == pytest.approx(4 * 0.5 + 3 * (1 + 0.5) + 100)
+    assert hpdc18.bound(long) == pytest.approx(4 * 0.5 + 3 * (WRITE + READ) + 100)
     fast = long | {"rates": long["rates"] | {"pfs": {"read": 20.0, "write": 2000.0}}}
-    assert hpdc18.bound(fast) == pytest.approx(4 * 0.5 + 4 * (1 + 0.5))
+    assert hpdc18.bound(fast) == pytest.approx(4 * 0.5 + 4 * (1000 / 3600 + READ))
+
+
+def test_the_bound_is_that_of_the_repetition_with_most_compute(run_folder: Path) -> None:
+    for repetition, compute in enumerate((80.0, 84.0, 76.0), 1):
+        made = record("vpic", "max-bandwidth")
+        made["seconds"]["compute"] = compute
+        keep(run_folder, made, [400.0], repetition)
+    (found,) = hpdc18.samples(read_run(run_folder))
+    assert found.bound == pytest.approx(400 - 63)
 
 
 def test_without_models_there_is_no_bound() -> None:
@@ -83,6 +91,19 @@ def test_a_claim_without_all_of_its_workloads_is_none(run_folder: Path) -> None:
     keep(run_folder, record("alternating-a", "max-bandwidth"), times(1))
     run = read_run(run_folder)
     assert hpdc18.claims(run, hpdc18.samples(run))[0].ratio is None
+
+
+def test_devices_of_several_k_give_no_ratio(run_folder: Path) -> None:
+    publish(run_folder)
+    keep(run_folder, record("alternating-a", "none"), times(9), factor=3)
+    keep(run_folder, record("alternating-a", "max-bandwidth"), times(1), factor=3)
+    run = read_run(run_folder)
+    same = hpdc18.claims(run, hpdc18.samples(run))[0]
+    assert same.ratio and (same.factor, same.reason) == (3, "")
+    keep(run_folder, record("alternating-a", "random"), times(1), factor=2)
+    run = read_run(run_folder)
+    mixed = hpdc18.claims(run, hpdc18.samples(run))[0]
+    assert (mixed.ratio, mixed.reason) == (None, "devices of several K: [2, 3]")
 
 
 def test_claims_that_are_no_table_are_refused(run_folder: Path) -> None:

@@ -18,7 +18,7 @@ from tierbench.base import schema
 from tierbench.base.errors import RecipeError
 from tierbench.judge import independence, io500, peak_search, stats
 from tierbench.judge.verdict import Row
-from tierbench.pages import io500_report, report, report_record
+from tierbench.pages import io500_report, report, report_record, report_words
 from tierbench.recipes import rules
 from tierbench.recipes.published import RECIPE_FOLDER
 from tierbench.runs.run_folder import read_run
@@ -92,24 +92,35 @@ def _arguments(before: str, after: str) -> Change:
     return lambda r: replace(r, arguments=tuple(" ".join(r.arguments).replace(before, after, 1).split()))
 
 
-@pytest.mark.parametrize(("name", "change", "words"), [
-    ("find", lambda r: replace(r, status=1, stderr="tb-find: x: gone\n"), "status 1 (tb-find: x: gone)"),
-    ("find", _output(r"MATCHED \d+/", "MATCHED 0/"), "found nothing"),
-    ("find", _output(r"MATCHED (\d+)/", r"MATCHED 1\1/"), "files, "),
-    ("find", _arguments("3901c", "3900c"), "lacks -size 3901c"),
-    ("ior-hard-write", _arguments("-t 47008", "-t 1m"), "lacks -t 47008"),
-    ("ior-hard-write", _arguments("-C", "-C -F"), "has -F"),
-    ("ior-hard-read", _arguments("-R", ""), "lacks -R"),
-    ("ior-hard-read", _arguments("-R", "-R -D 30"), "has -D 30"),
-    ("ior-easy-write", _arguments("WearOut=1", "WearOut=0"), "lacks -O stoneWallingWearOut=1"),
-    ("mdtest-hard-write", _arguments("-w 3901", "-w 3900"), "lacks -w 3901"),
-    ("mdtest-hard-read", _arguments("-X", ""), "lacks -X"),
-    ("mdtest-hard-stat", _arguments("-F", "-F -u"), "has -u"),
-    ("mdtest-easy-write", _arguments("-u", ""), "lacks -u"),
-    ("ior-easy-read", _output("$", "\nWARNING: Incorrect data on read (5 errors found).\n"), "read 5 wrong"),
-    ("mdtest-hard-read", _output("SUMMARY", "ERROR: verifying the data (2 errors)!\nSUMMARY"), "verifying"),
-    ("mdtest-easy-stat", _output(r"(File stat +)([\d.]+ +){3}", r"\g<1>5.0 5.0 5.0 "), "worked on"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("find", lambda r: replace(r, status=1, stderr="tb-find: x: gone\n"), "status 1 (tb-find: x: gone)"),
+        ("find", _output(r"MATCHED \d+/", "MATCHED 0/"), "found nothing"),
+        ("find", _output(r"MATCHED (\d+)/", r"MATCHED 1\1/"), "files, "),
+        ("find", _arguments("3901c", "3900c"), "lacks -size 3901c"),
+        ("ior-hard-write", _arguments("-t 47008", "-t 1m"), "lacks -t 47008"),
+        ("ior-hard-write", _arguments("-C", "-C -F"), "has -F"),
+        ("ior-hard-read", _arguments("-R", ""), "lacks -R"),
+        ("ior-hard-read", _arguments("-R", "-R -D 30"), "has -D 30"),
+        ("ior-easy-write", _arguments("WearOut=1", "WearOut=0"), "lacks -O stoneWallingWearOut=1"),
+        ("mdtest-hard-write", _arguments("-w 3901", "-w 3900"), "lacks -w 3901"),
+        ("mdtest-hard-read", _arguments("-X", ""), "lacks -X"),
+        ("mdtest-hard-stat", _arguments("-F", "-F -u"), "has -u"),
+        ("mdtest-easy-write", _arguments("-u", ""), "lacks -u"),
+        (
+            "ior-easy-read",
+            _output("$", "\nWARNING: Incorrect data on read (5 errors found).\n"),
+            "read 5 wrong",
+        ),
+        (
+            "mdtest-hard-read",
+            _output("SUMMARY", "ERROR: verifying the data (2 errors)!\nSUMMARY"),
+            "verifying",
+        ),
+        ("mdtest-easy-stat", _output(r"(File stat +)([\d.]+ +){3}", r"\g<1>5.0 5.0 5.0 "), "worked on"),
+    ],
+)
 def test_a_deviation_invalidates(name: str, change: Change, words: str) -> None:
     runs = ran()
     assert change(runs[name]) != runs[name]
@@ -118,12 +129,15 @@ def test_a_deviation_invalidates(name: str, change: Change, words: str) -> None:
     assert set(made.problems) < set(made.invalid)
 
 
-@pytest.mark.parametrize("change", [
-    lambda r: replace(r, stdout=""),
-    lambda r: replace(r, status=134),
-    lambda r: replace(r, stdout=r.stdout[: len(r.stdout) // 2]),
-    None,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: replace(r, stdout=""),
+        lambda r: replace(r, status=134),
+        lambda r: replace(r, stdout=r.stdout[: len(r.stdout) // 2]),
+        None,
+    ],
+)
 @pytest.mark.parametrize("name", list(io500.PHASES))
 def test_a_failed_phase_never_drops_out_of_the_mean(name: str, change: Change | None) -> None:
     runs = ran()
@@ -163,7 +177,10 @@ def test_the_report_shows_phases_in_order_and_what_is_invalid(
     assert "## IO500" in told and "score none [INVALID]" in told
     judged = report_record.make(read_run(run))
     assert schema.misfit(json.loads(json.dumps(report_record.as_json(judged))), "report") is None
+    first = report_words.headline(judged)[0]
+    assert first.startswith("IO500 score none [INVALID] on ")
     page = report.as_html(judged)
+    assert first in page.split("<table")[0]
     assert "INVALID" in page and page.index("ior-easy-write") < page.index("mdtest-hard-delete")
     (folder / "io500.json").write_text("{}")
     assert cli.main(["report", str(run)]) == 2
@@ -225,16 +242,23 @@ def test_rules_state_no_number(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(r["rules"]["files"] == 1048576 for r in told if r["suite"] == "mdtest")
 
 
-@pytest.mark.parametrize(("before", "after", "words"), [
-    ("nodes: sweep", "nodes: some", "nodes: 'some'; allowed: a whole number above 0, all, sweep"),
-    ("ranks_per_node: 1", "ranks_per_node: 0", "ranks_per_node: 0; allowed: a whole number above 0, cores"),
-    ("  nodes: sweep\n", "", "recipes[mdtest-shared-peak]: lacks 'nodes'"),
-    ("-n {files}", "-n {file}", "{file}; allowed: {dir}, {files}, {ppn}, {seconds}, {status}"),
-    ("mdtest -F", "dd -F", "runs none of ior, mdtest, find"),
-    ("title:", "titel:", "unknown key 'titel'; allowed: name, title"),
-    ("mdtest-shared-node", "mdtest-shared-process", "is there twice"),
-    ("recipes:", "recipes: [", "cannot be read"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("nodes: sweep", "nodes: some", "nodes: 'some'; allowed: a whole number above 0, all, sweep"),
+        (
+            "ranks_per_node: 1",
+            "ranks_per_node: 0",
+            "ranks_per_node: 0; allowed: a whole number above 0, cores",
+        ),
+        ("  nodes: sweep\n", "", "recipes[mdtest-shared-peak]: lacks 'nodes'"),
+        ("-n {files}", "-n {file}", "{file}; allowed: {dir}, {files}, {ppn}, {seconds}, {status}"),
+        ("mdtest -F", "dd -F", "runs none of ior, mdtest, find"),
+        ("title:", "titel:", "unknown key 'titel'; allowed: name, title"),
+        ("mdtest-shared-node", "mdtest-shared-process", "is there twice"),
+        ("recipes:", "recipes: [", "cannot be read"),
+    ],
+)
 def test_bad_rules_are_refused(tmp_path: Path, before: str, after: str, words: str) -> None:
     shutil.copy(RECIPE_FOLDER / "rules" / "mdtest.yaml", tmp_path)
     file = tmp_path / "mdtest.yaml"

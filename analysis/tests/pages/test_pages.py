@@ -33,7 +33,7 @@ def test_a_comparison_explains_its_words_and_no_others(shared_run: Path) -> None
 
 def test_several_of_a_thing_are_explained_as_one() -> None:
     assert [term for term, _ in terms.used("8 I/O nodes, p = 1: two twins")] == ["I/O node", "p", "twin"]
-    assert terms.used("its ps and ns") == []
+    assert terms.used("its ps and ns, in p/lat and /n") == []
 
 
 def test_a_style_sheet_is_no_text() -> None:

@@ -26,12 +26,15 @@ def _programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drivers, "program", lambda name: folder / name)
 
 
-@pytest.mark.parametrize(("line", "before", "after"), [
-    ("-w -t 1m", (), "-w -t 1m -o {pfs}/ior.data -k -G 1"),
-    ("mpirun -n 4 ior -w -F", ("mpirun", "-n", "4"), "-w -F -o {pfs}/ior.data -k -G 1"),
-    ("srun -n 4 /opt/IOR -w -k -o {pfs}/x -G 7", ("srun", "-n", "4"), "-w -k -o {pfs}/x -G 7"),
-    ("--testFile={pfs}/x --keepFile", (), "--testFile={pfs}/x --keepFile -G 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "before", "after"),
+    [
+        ("-w -t 1m", (), "-w -t 1m -o {pfs}/ior.data -k -G 1"),
+        ("mpirun -n 4 ior -w -F", ("mpirun", "-n", "4"), "-w -F -o {pfs}/ior.data -k -G 1"),
+        ("srun -n 4 /opt/IOR -w -k -o {pfs}/x -G 7", ("srun", "-n", "4"), "-w -k -o {pfs}/x -G 7"),
+        ("--testFile={pfs}/x --keepFile", (), "--testFile={pfs}/x --keepFile -G 1"),
+    ],
+)
 def test_a_line_of_ior(line: str, before: tuple[str, ...], after: str, tmp_path: Path) -> None:
     made = drivers.ior(line)
     assert made.command == (*before, str(tmp_path / "bin" / "tb-ior"), *after.split())
@@ -47,12 +50,15 @@ def test_the_sites_ior_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert drivers.ior("-w").command[0] == "/opt/ior"
 
 
-@pytest.mark.parametrize(("line", "told"), [
-    ("", "''; allowed: options of IOR"),
-    ("mpirun -n 4", "allowed: options of IOR, or a launcher, ior and its options"),
-    ("-w -o /scratch/x", "-o /scratch/x; allowed: a name below {pfs}"),
-    ("-w 'x", "No closing quotation; allowed: words as a shell reads them"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("", "''; allowed: options of IOR"),
+        ("mpirun -n 4", "allowed: options of IOR, or a launcher, ior and its options"),
+        ("-w -o /scratch/x", "-o /scratch/x; allowed: a name below {pfs}"),
+        ("-w 'x", "No closing quotation; allowed: words as a shell reads them"),
+    ],
+)
 def test_lines_that_are_refused(line: str, told: str) -> None:
     with pytest.raises(RunError) as e:
         drivers.ior(line)
@@ -112,28 +118,36 @@ def test_the_places_of_a_site(tmp_path: Path) -> None:
     assert (found.name, found.scheduler, found.variables) == ("s:batch", "slurm", (("A", "1"),))
 
 
-@pytest.mark.parametrize(("text", "told"), [
-    ("x = 1\n", "s.py: lacks 'site_configuration'; allowed: a site file"),
-    ("site_configuration = {}\n", "s.py: lacks 'systems'; allowed: a site file"),
-    (SITE.replace('[["A", "1"]]', '["A=1"]'), "ValueError: "),
-    ("def f(:\n", "SyntaxError: "),
-    ("raise SystemExit(7)\n", "SystemExit: 7"),
-    (SITE.replace('"pfs"', '"p"'), "no partition's extras name a pfs"),
-    ("site_configuration = 7\n", "TypeError: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x = 1\n", "s.py: lacks 'site_configuration'; allowed: a site file"),
+        ("site_configuration = {}\n", "s.py: lacks 'systems'; allowed: a site file"),
+        (SITE.replace('[["A", "1"]]', '["A=1"]'), "ValueError: "),
+        ("def f(:\n", "SyntaxError: "),
+        ("raise SystemExit(7)\n", "SystemExit: 7"),
+        (SITE.replace('"pfs"', '"p"'), "no partition's extras name a pfs"),
+        ("site_configuration = 7\n", "TypeError: "),
+    ],
+)
 def test_files_that_are_no_site(text: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "s.py").write_text(text)
     with pytest.raises(RunError) as e:
         site_reader.read(tmp_path / "s.py")
     assert f"--site: {tmp_path / 's.py'}: " in str(e.value) and told in str(e.value)
+    with pytest.raises(RunError, match="is a directory; allowed: a site file"):
+        site_reader.read(tmp_path)
 
 
-@pytest.mark.parametrize(("words", "root", "told"), [
-    (["mpirun", "-n", "2", "./model"], True, True),
-    (["/usr/bin/env", "/opt/bin/mpiexec", "./model"], True, True),
-    (["mpirun", "-n", "2", "./model"], False, False),
-    (["./model", "{pfs}/mpirun.data"], True, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "root", "told"),
+    [
+        (["mpirun", "-n", "2", "./model"], True, True),
+        (["/usr/bin/env", "/opt/bin/mpiexec", "./model"], True, True),
+        (["mpirun", "-n", "2", "./model"], False, False),
+        (["./model", "{pfs}/mpirun.data"], True, False),
+    ],
+)
 def test_root_may_start_open_mpi(
     words: list[str], root: bool, told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,7 +104,7 @@ def test_a_signal_while_the_folder_is_made_or_removed(
 
 
 def test_what_was_made_read_only_is_removed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it is for those who are not root: a closed folder keeps what is in it."""
+    """As it is for a user other than root: a closed folder keeps what is in it."""
     real = shutil.rmtree
 
     def rmtree(folder: Path, onerror: Any) -> None:
@@ -240,6 +240,18 @@ def test_processes_that_go_on_are_ended_and_said(tmp_path: Path, monkeypatch: py
     assert len(results.read(tmp_path / "run.json").left_processes) == 2
     assert not (tmp_path / "pfs" / "run").exists()
     assert not [p for p, _ in left_processes.children(os.getpid()) if p != other.pid]
+
+
+def test_servers_of_mpi_are_ended_and_not_blamed_on_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that is started without mpirun starts `orted`, which ends a moment after it."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy("/bin/sleep", tmp_path / "orted")
+    line = f"{tmp_path}/orted 600 & sleep 600 & echo > {{pfs}}/out"
+    assert one_run.main([str(a_trial(tmp_path, "sh", "-c", line)), "bare"]) == 0
+    assert results.read(tmp_path / "run.json").left_processes == ["sleep"]
+    assert not left_processes.children(os.getpid())
 
 
 def test_the_record_of_a_good_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,18 +25,24 @@ def test_slurms_default_partition_with_the_smallest_of_its_nodes() -> None:
             site_file.parse_sinfo(wrong)
 
 
-@pytest.mark.parametrize(("hostnames", "found"), [
-    ([["login.*"]], "s0"),
-    ([["login.*"], ["here[0-9]"]], "s1"),
-    ([["here"], [".*"]], "s0"),
-    ([["login.*"], ["batch"]], "no hostnames are like here1 (s0: login.*; s1: batch); allowed: "),
-    ([["("]], "error: "),
-    ([], "no hostnames are like here1 (); allowed: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("hostnames", "found"),
+    [
+        ([["login.*"]], "s0"),
+        ([["login.*"], ["here[0-9]"]], "s1"),
+        ([["here"], [".*"]], "s0"),
+        ([["login.*"], ["batch"]], "no hostnames are like here1 (s0: login.*; s1: batch); allowed: "),
+        ([["("]], "error: "),
+        ([], "no hostnames are like here1 (); allowed: "),
+    ],
+)
 def test_the_system_of_a_site_that_this_machine_is(
-    hostnames: list[list[str]], found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    hostnames: list[list[str]],
+    found: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     """ReFrame would run on its own system without the site's directories, as if there were none."""
     systems = [{"name": f"s{i}", "hostnames": names} for i, names in enumerate(hostnames)]
     file = tmp_path / "site.py"
@@ -62,11 +68,18 @@ def test_a_site_of_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     made = runpy.run_path(str(tmp_path / "s.py"))["site_configuration"]
     (partition,) = made["systems"][0]["partitions"]
     assert (partition["scheduler"], partition["launcher"], partition["access"]) == (
-        "slurm", "srun", ["-p batch"])  # fmt: skip
+        "slurm",
+        "srun",
+        ["-p batch"],
+    )
     assert partition["extras"] == {
-        "tiers": "real", "pfs": str(tmp_path), "nodes": 4, "ranks_per_node": 16,
-        "memory_bytes": 64000 << 20, "per_node": site_file.PER_NODE,
-    }  # fmt: skip
+        "tiers": "real",
+        "pfs": str(tmp_path),
+        "nodes": 4,
+        "ranks_per_node": 16,
+        "memory_bytes": 64000 << 20,
+        "per_node": site_file.PER_NODE,
+    }
 
 
 @pytest.mark.parametrize("scheduler", [s for s in site_file.SCHEDULERS if s not in ("local", "slurm")])
@@ -87,15 +100,21 @@ def test_schedulers_are_reframes() -> None:
     assert {*site_file.SCHEDULERS} <= known
 
 
-@pytest.mark.parametrize(("options", "told"), [
-    (("--pfs", "/", "--scheduler", "lsf"), "bsub: is not in PATH"),
-    (("--pfs", "/none"), "--pfs: '/none' is not a directory"),
-    (("--pfs", "/", "--scheduler", "slurm"), "sinfo: is not in PATH"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--pfs", "/", "--scheduler", "lsf"), "bsub: is not in PATH"),
+        (("--pfs", "/none"), "--pfs: '/none' is not a directory"),
+        (("--pfs", "/", "--scheduler", "slurm"), "sinfo: is not in PATH"),
+    ],
+)
 def test_what_is_refused_writes_nothing(
-    options: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["site", "init", *options, "-o", str(tmp_path / "s.py")]) == 2
     assert told in capsys.readouterr().err and not (tmp_path / "s.py").exists()
@@ -108,12 +127,17 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     assert (tmp_path / "s.py").read_text() == "mine"
 
 
-def test_a_trial_without_a_test_or_with_a_failed_one_is_none() -> None:
+def test_a_trial_without_a_test_or_with_a_failed_one_is_none(tmp_path: Path) -> None:
     good, bad = {"result": "pass"}, {"result": "fail", "name": "W", "fail_reason": "no\nroom"}
     assert site_file.told_of({"runs": [{"testcases": [good]}]}) == (
-        True, "the trial: 1 test passed, 0 failed")  # fmt: skip
+        True,
+        "the trial: 1 test passed, 0 failed",
+    )
     assert site_file.told_of({"runs": [{"testcases": [good, bad]}]})[1].endswith("1 failed; W: no room")
     assert not site_file.told_of({"runs": [{"testcases": [{"result": "skip"}]}]})[0]
+    (tmp_path / "job.err").write_text("mpirun: not found\n")
+    bad |= {"stagedir": str(tmp_path), "job_stderr": "job.err"}
+    assert site_file.told_of({"runs": [{"testcases": [bad]}]})[1].endswith("W: no room; mpirun: not found")
 
 
 def test_the_trial_runs_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -287,10 +287,17 @@ def test_what_is_required_of_the_configuration_to_keep(
     assert cli.main(["report", str(tmp_path), "--check", "--require", "wall <= 99 s"]) == 0
 
 
-@pytest.mark.parametrize(("limit", "status"), [(10.3, 0), (10.1, 1)])
-def test_few_runs_show_nothing_but_each_may_hold(tmp_path: Path, limit: float, status: int) -> None:
+@pytest.mark.parametrize(
+    ("limit", "status", "told"), [(10.3, 0, "each run held it"), (10.1, 1, "not each run")]
+)
+def test_few_runs_show_nothing_but_each_may_hold(
+    tmp_path: Path, limit: float, status: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Then what was measured is said, once, and what decides."""
     a_trial(tmp_path, {"pfs": walls(10.0, 10.2)})
     assert cli.main(["report", str(tmp_path), "--check", "--require", f"wall <= {limit} s"]) == status
+    first = f"program-wall, PFS: inconclusive, needs n >= 5; 10.1 against a required {limit} s: {told}"
+    assert first in capsys.readouterr().out
     rows = json.loads((tmp_path / "report.json").read_text())["rows"]
     assert [r["verdict"] for r in rows if r["test"] == "program-wall"] == ["inconclusive"]
 
@@ -330,6 +337,7 @@ def test_a_single_run_has_no_interval(tmp_path: Path) -> None:
     (["--pfs", "/tmp", "--ram", "1g", "--ior", "-w -r", "--", "p"], "--ior: allowed: one of COMMAND"),
     (["--pfs", "/tmp", "--ram", "1g", "--recipe", "none"], "--recipe: 'none'; allowed: cfs-iops, "),
     (["--site", "/nonesuch.py", "--ram", "1g", "--", "p"], "--site: /nonesuch.py: No such file"),
+    (["--pfs", "/tmp", "--nvme", "/tmp", "--", "p", "{pfs}"], "--nvme: /tmp: lies in the PFS /tmp; allowed"),
 ])  # fmt: skip
 def test_what_the_command_refuses(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["try", *words]) == 2
@@ -337,7 +345,7 @@ def test_what_the_command_refuses(words: list[str], told: str, capsys: pytest.Ca
 
 
 def test_what_is_refused_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder whose name ReFrame takes apart; a place that may not be written; what tierctl refuses."""
+    """A folder's name that ReFrame takes apart; a place that may not be written; what tierctl refuses."""
     (tmp_path / "pfs").mkdir()
     monkeypatch.setattr(start, "program", lambda _: Path("/bin/false"))
     line = ["try", "--pfs", str(tmp_path / "pfs"), "--ram", "64MiB", "-o"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import signal
 from typing import Protocol
 
 
@@ -133,6 +135,13 @@ def plain(text: str) -> str:
     for c in "\\`*_[]|#<":
         shown = shown.replace(c, "&lt;" if c == "<" else "\\" + c)
     return "&gt;" + shown[1:] if shown.startswith(">") else shown
+
+
+def ended(status: int) -> str:
+    """How a process ended, by the status that a shell gives it."""
+    with contextlib.suppress(ValueError):
+        return f"was ended by {signal.Signals(status - 128).name} ({status})"
+    return f"ended with {status}"
 
 
 def counted(count: int, one: str) -> str:

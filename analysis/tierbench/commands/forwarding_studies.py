@@ -17,7 +17,7 @@ from tierbench.forwarding.allocation import Job
 from tierbench.forwarding.measurements import Scenario
 
 _ALLOCATE = """\
-Reads jobs from a YAML file and says who gets how many I/O nodes of a pool, by each policy. A job's
+Reads jobs from a YAML file and says how many I/O nodes of a pool each job gets, by each policy. A job's
 bandwidths are those that were measured for its scenario; else they are modelled by a twin of the machine, and
 said to be. With --map the exact allocation is written as the map that the clients of tb-forge follow while
 they run: in the order of the file, as many clients as each job has processes.
@@ -47,14 +47,21 @@ def add(commands: Commands) -> None:
         help=f"{measurements.SOURCES} (default: what was published: {published})",
     )
     shown_of.add_argument("--json", action="store_true", help="everything, for scripts (default: sentences)")
-    shown_of.add_argument("-o", "--output", type=Path, metavar="DIR",
-                       help="write forwarding.html, .md, .json, .csv and .parquet there "
-                            "(default: nothing is written)")  # fmt: skip
+    shown_of.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="write forwarding.html, .md, .json, .csv and .parquet there (default: nothing is written)",
+    )
     shown_of.set_defaults(function=_forwarding)
-    share = commands.add_parser("allocate", description=_ALLOCATE,
-                                formatter_class=argparse.RawDescriptionHelpFormatter,
-                                epilog="example:\n  tierbench allocate jobs.yaml --on marenostrum4 --pool 8",
-                                help="which job gets how many I/O nodes of a pool")  # fmt: skip
+    share = commands.add_parser(
+        "allocate",
+        description=_ALLOCATE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example:\n  tierbench allocate jobs.yaml --on marenostrum4 --pool 8",
+        help="which job gets how many I/O nodes of a pool",
+    )
     share.add_argument("jobs", type=Path, metavar="JOBS", help="a YAML file of jobs")
     share.add_argument(
         "--on",
@@ -65,12 +72,19 @@ def add(commands: Commands) -> None:
     share.add_argument(
         "--pool", type=count, required=True, metavar="N", help="I/O nodes there are, 1 to 1000 (required)"
     )
-    share.add_argument("--map", type=Path, metavar="FILE",
-                       help="write the exact allocation there, for running clients "
-                            "(default: nothing is written)")  # fmt: skip
-    share.add_argument("--epoch", type=count, default=1, metavar="N",
-                       help="of the map; clients follow a higher one than theirs, 1 to 1000 "
-                            "(default: 1)")  # fmt: skip
+    share.add_argument(
+        "--map",
+        type=Path,
+        metavar="FILE",
+        help="write the exact allocation there, for running clients (default: nothing is written)",
+    )
+    share.add_argument(
+        "--epoch",
+        type=count,
+        default=1,
+        metavar="N",
+        help="of the map; clients follow a higher one than theirs, 1 to 1000 (default: 1)",
+    )
     share.add_argument("--json", action="store_true", help="the figures, for scripts (default: a table)")
     share.set_defaults(function=_allocate)
 
@@ -107,8 +121,10 @@ def _allocate(options: argparse.Namespace) -> None:
             options.map.parent, {options.map.name: json.dumps(document).encode() + b"\n"}
         )
     if options.json:
-        lines = [{"job": job.name, "modelled": job.name in modelled, **{n: g[i] for n, g in given.items()}}
-                 for i, job in enumerate(jobs)]  # fmt: skip
+        lines = [
+            {"job": job.name, "modelled": job.name in modelled, **{n: g[i] for n, g in given.items()}}
+            for i, job in enumerate(jobs)
+        ]
         print(json.dumps({"pool": options.pool, "jobs": lines, "total_mib_s": totals}, indent=1))
         return
     body = [

@@ -39,17 +39,26 @@ def add(commands: Commands) -> None:
 
 
 def _add_try(commands: Commands) -> None:
-    one = commands.add_parser("try",
-                              epilog="example:\n  tierbench try --pfs /me --ram 8GiB -- ./model {pfs}/out",
-                              help="which tiers pay for a program of your own", description=_TRY,
-                              formatter_class=argparse.RawDescriptionHelpFormatter,
-                              usage=_TRY_USAGE)  # fmt: skip
-    one.add_argument("--pfs", metavar="DIR",
-                     help="a directory of yours on the parallel file system (default: of --site; without it "
-                          "required)")  # fmt: skip
-    one.add_argument("--site", type=Path, metavar="FILE",
-                     help="a site file: its pfs, nvme and bb where they are not given, and its environment "
-                          "(default: none)")  # fmt: skip
+    one = commands.add_parser(
+        "try",
+        epilog="example:\n  tierbench try --pfs /me --ram 8GiB -- ./model {pfs}/out",
+        help="which tiers pay for a program of your own",
+        description=_TRY,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage=_TRY_USAGE,
+    )
+    one.add_argument(
+        "--pfs",
+        metavar="DIR",
+        help="a directory of yours on the parallel file system (default: of --site; without it required)",
+    )
+    one.add_argument(
+        "--site",
+        type=Path,
+        metavar="FILE",
+        help="a site file: its pfs, nvme and bb where they are not given, and its environment "
+        "(default: none)",
+    )
     one.add_argument("--ram", metavar="SIZE", help="a tier in memory of that size, e.g. 8GiB (default: none)")
     one.add_argument(
         "--nvme",
@@ -61,29 +70,66 @@ def _add_try(commands: Commands) -> None:
         metavar="DIR[:SIZE]",
         help="a tier on a burst buffer, slower than NVMe (default: none; its SIZE: half of what is free)",
     )
-    one.add_argument("-c", dest="own", action="append", default=[], type=Path, metavar="FILE",
-                     help="a tier configuration of your own; may be repeated (default: none)")  # fmt: skip
-    one.add_argument("-n", dest="repetitions", type=count, default=5, metavar="N",
-                     help="runs of each configuration, 1 to 1000 (default: 5)")  # fmt: skip
-    one.add_argument("--input", action="append", default=[], metavar="NAME",
-                     help="an input below the PFS that COMMAND does not name: copied for each run; may be "
-                          "repeated (default: none)")  # fmt: skip
-    one.add_argument("--read-only", action="append", default=[], metavar="NAME",
-                     help="an input that is only read: linked, not copied; may be repeated "
-                          "(default: none)")  # fmt: skip
-    one.add_argument("--require", action="append", default=[], metavar="LINE",
-                     help="what the configuration to keep must do: 'wall <= 30 s', also durable or io, or "
-                          "'bandwidth >= 90 MiB/s', and after a comma the source; may be repeated "
-                          "(default: nothing)")  # fmt: skip
-    one.add_argument("-o", "--output", type=Path, metavar="DIR",
-                     help="where to keep it all (default: tierbench-try-TIME, here)")  # fmt: skip
+    one.add_argument(
+        "-c",
+        dest="own",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a tier configuration of your own; may be repeated (default: none)",
+    )
+    one.add_argument(
+        "-n",
+        dest="repetitions",
+        type=count,
+        default=5,
+        metavar="N",
+        help="runs of each configuration, 1 to 1000 (default: 5)",
+    )
+    one.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an input below the PFS that COMMAND does not name: copied for each run; may be "
+        "repeated (default: none)",
+    )
+    one.add_argument(
+        "--read-only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an input that is only read: linked, not copied; may be repeated (default: none)",
+    )
+    one.add_argument(
+        "--require",
+        action="append",
+        default=[],
+        metavar="LINE",
+        help="what the configuration to keep must do: 'wall <= 30 s', also durable or io, or "
+        "'bandwidth >= 90 MiB/s', and after a comma the source; may be repeated "
+        "(default: nothing)",
+    )
+    one.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where to keep it all (default: tierbench-try-TIME, here)",
+    )
     what = one.add_mutually_exclusive_group()
-    what.add_argument("--ior", metavar="LINE",
-                      help="in the program's place: IOR's options, or its whole line after a launcher "
-                           "(default: COMMAND)")  # fmt: skip
-    what.add_argument("--recipe", metavar="NAME",
-                      help="in the program's place: the pattern of a recipe of `tierbench recipes`, at this "
-                           "node's size (default: COMMAND)")  # fmt: skip
+    what.add_argument(
+        "--ior",
+        metavar="LINE",
+        help="in the program's place: IOR's options, or its whole line after a launcher (default: COMMAND)",
+    )
+    what.add_argument(
+        "--recipe",
+        metavar="NAME",
+        help="in the program's place: the pattern of a recipe of `tierbench recipes`, at this "
+        "node's size (default: COMMAND)",
+    )
     one.add_argument("command", nargs="*", metavar="COMMAND", help="the program and its arguments")
     one.set_defaults(function=_try)
 
@@ -98,10 +144,20 @@ def _add_site(commands: Commands) -> None:
     init.add_argument("--pfs", required=True, metavar="DIR", help="a directory on the PFS (required)")
     init.add_argument("--nvme", metavar="DIR", help="a directory on a local disk (default: no such tier)")
     init.add_argument("--bb", metavar="DIR", help="a directory on a burst buffer (default: no such tier)")
-    init.add_argument("--scheduler", choices=site_file.SCHEDULERS, default="local",
-                      help="what starts jobs (default: local, on this machine)")  # fmt: skip
-    init.add_argument("-o", "--output", type=Path, default=Path("mysite.py"), metavar="FILE",
-                      help="the site file (default: mysite.py, here)")  # fmt: skip
+    init.add_argument(
+        "--scheduler",
+        choices=site_file.SCHEDULERS,
+        default="local",
+        help="what starts jobs (default: local, on this machine)",
+    )
+    init.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("mysite.py"),
+        metavar="FILE",
+        help="the site file (default: mysite.py, here)",
+    )
     init.set_defaults(function=_site_init)
 
 
@@ -140,12 +196,16 @@ def _try(options: argparse.Namespace) -> int:
     tiers += [tier_files.directory_tier(name, places[name]) for name in ("nvme", "bb") if name in places]
     if not tiers and not options.own:
         raise RunError("no tier: allowed: at least one of --ram, --nvme, --bb and -c")
+    pfs = tier_files.directory("--pfs", places["pfs"])
+    for tier in tiers:
+        if tier.path and tier.path.is_relative_to(pfs):
+            raise RunError(f"--{tier.name}: {tier.path}: lies in the PFS {pfs}; allowed: a place outside it")
     folder = options.output or Path(time.strftime("tierbench-try-%Y%m%d-%H%M%S"))
     driver = _driver(options)
     elsewhere = f"{site.name} starts jobs by {site.scheduler}; this trial ran on this node" if site else ""
     wish = start.Wish(
         command=driver.command,
-        pfs=tier_files.directory("--pfs", places["pfs"]),
+        pfs=pfs,
         tiers=tuple(tiers),
         own=tuple(options.own),
         inputs=tuple(options.input),

@@ -142,16 +142,33 @@ def compare(
     """Compare the groups of `samples` (of `tierbench.runs.samples`); see the module for the rules."""
     groups = _groups(samples, by)
     matched = _MATCHED if by == "tiers" else [*_MATCHED, *_CONFIGURATION]
-    names = list(dict.fromkeys(groups))
+    names = _in_order(list(dict.fromkeys(groups)), by, baseline)
+    parts = {name: dict(list(samples[groups == name].groupby(matched, sort=False))) for name in names}
+    pairs, alone = _paired(names, parts)
+    differences = _all_differences(names[0], pairs, force)
+    tested = [name for name in names[1:] if sum(pair[1] == name for pair in pairs) > 1]
+    metrics = _metrics(names[0], pairs, matched, threshold, bool(tested))
+    share = WHOLE_SHARE / max(1, len(tested))
+    wholes = [_whole([m for m in metrics if m.other == name], pairs, share) for name in tested]
+    sides = [(name, _provenance(samples[groups == name])) for name in names]
+    return Result(metrics, wholes, alone, differences, _dependent(metrics, pairs), sides)
+
+
+def _in_order(names: list[str], by: str, baseline: str | None) -> list[str]:
+    """The groups, the baseline first: that of `--baseline`; of tiers the PFS alone; else the first group."""
     if by == "tiers":
-        names.sort(key=lambda name: not name.startswith("pfs "))  # no tiers: what tiers are compared with
+        names = sorted(names, key=lambda name: not name.startswith("pfs "))
     if baseline is not None:
         if baseline not in names:
             raise RunError(f"--baseline {baseline!r}; allowed: {', '.join(map(repr, names))}")
         names = [baseline, *(n for n in names if n != baseline)]
     if len(names) < 2:
         raise RunError(f"nothing to compare: all measurements have the same {by} ({names[0]})")
-    parts = {name: dict(list(samples[groups == name].groupby(matched, sort=False))) for name in names}
+    return names
+
+
+def _paired(names: list[str], parts: dict[str, dict[Any, pd.DataFrame]]) -> tuple[list[_Pair], list[str]]:
+    """The metrics that the baseline and another group measured, and in words those that only one side did."""
     base, alone = parts[names[0]], []
     pairs: list[_Pair] = []
     for name in names[1:]:
@@ -160,32 +177,32 @@ def compare(
         alone += [f"only in {name}: {_words(key)}" for key in parts[name] if key not in base]
     if not pairs:
         raise RunError("nothing to compare: no metric was measured on both sides\n" + "\n".join(alone))
-    differences = list(
-        dict.fromkeys(d for _, name, a, b in pairs for d in _differences(a, b, names[0], name))
-    )
-    if differences and not force:
-        raise Refused("\n".join([*differences, "not comparable; --force compares them all the same"]))
+    return pairs, list(dict.fromkeys(alone))
+
+
+def _all_differences(first: str, pairs: list[_Pair], force: bool) -> list[str]:
+    """Conditions that differ between two sides, once each; a refusal unless `force`."""
+    found = list(dict.fromkeys(d for _, name, a, b in pairs for d in _differences(a, b, first, name)))
+    if found and not force:
+        raise Refused("\n".join([*found, "not comparable; --force compares them all the same"]))
+    return found
+
+
+def _metrics(
+    first: str, pairs: list[_Pair], matched: list[str], threshold: float, has_wholes: bool
+) -> list[Metric]:
+    """One comparison a pair, all in one family; wholes take their share of the allowed false alarms."""
     values = [(a["value"].tolist(), b["value"].tolist()) for _, _, a, b in pairs]
-    tested = [name for name in names[1:] if sum(pair[1] == name for pair in pairs) > 1]
-    compared = stats.compare(values, 1 - WHOLE_SHARE if tested else 1.0)
-    metrics = [
-        Metric(
-            dict(zip(matched, key, strict=True)),
-            names[0],
-            name,
-            independence.claimed(stats.median(a), looks[0]),
-            independence.claimed(stats.median(b), looks[1]),
-            independence.claimed(stats.ratio(b, a), *looks),
-            comparison,
-            threshold,
-        )
-        for (key, name, *sides), (a, b), comparison in zip(pairs, values, compared, strict=True)
-        for looks in [[independence.look(_in_turn(side)) for side in sides]]
-    ]
-    share = WHOLE_SHARE / max(1, len(tested))
-    wholes = [_whole([m for m in metrics if m.other == name], pairs, share) for name in tested]
-    sides = [(name, _provenance(samples[groups == name])) for name in names]
-    return Result(metrics, wholes, list(dict.fromkeys(alone)), differences, _dependent(metrics, pairs), sides)
+    compared = stats.compare(values, 1 - WHOLE_SHARE if has_wholes else 1.0)
+    metrics = []
+    for (key, name, *sides), (a, b), comparison in zip(pairs, values, compared, strict=True):
+        looks = [independence.look(_in_turn(side)) for side in sides]
+        before = independence.claimed(stats.median(a), looks[0])
+        after = independence.claimed(stats.median(b), looks[1])
+        ratio = independence.claimed(stats.ratio(b, a), *looks)
+        about = dict(zip(matched, key, strict=True))
+        metrics.append(Metric(about, first, name, before, after, ratio, comparison, threshold))
+    return metrics
 
 
 def _dependent(metrics: list[Metric], pairs: list[_Pair]) -> list[str]:

@@ -42,6 +42,7 @@ class Sample:
     seconds: dict[str, float]
     bound: float | None
     modelled: bool
+    factor: int  # K, by which the devices were slower than the twin's
 
     @property
     def median(self) -> Interval:
@@ -56,7 +57,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Claim:
-    """One of the evaluation's; `ratio` is None where the run lacks a sample that it needs."""
+    """One of the evaluation's; `ratio` is None where the run lacks a sample of it, or has several K."""
 
     kind: str
     against: str
@@ -64,6 +65,7 @@ class Claim:
     source: str
     ratio: Interval | None
     reason: str
+    factor: int  # K of all samples
 
     @property
     def reached(self) -> bool | None:
@@ -118,7 +120,7 @@ def bound(record: dict[str, Any]) -> float | None:
     if not rates:
         return None
     n, size, pfs = record["phases"], record["phase_bytes"], rates["pfs"]["write"]
-    write, read = (size / _side_by_side(record, way) for way in ("write", "read"))
+    write, read = (size / sum(place[way] for place in rates.values()) for way in ("write", "read"))
     opens = record["creates"] * record["create_s"]
     moved = write + record["read_times"] * read
     if record["kind"] == "repetitive":
@@ -128,29 +130,23 @@ def bound(record: dict[str, Any]) -> float | None:
     return float(max(hidden, busy))
 
 
-def _side_by_side(record: dict[str, Any], way: str) -> float:
-    """Bytes a second of as many tiers as there are ranks: a rank waits for each of its calls."""
-    tiers = sorted((r[way] for place, r in record["rates"].items() if place != "pfs"), reverse=True)
-    return float(sum(tiers[: record["ranks"]]))
-
-
 # --- samples -----------------------------------------------------------------------------------------------
 
 
 def samples(run: Run) -> list[Sample]:
     """Of a run, by kind and workload; repetitions together."""
-    found: dict[tuple[str, str, str], list[tuple[dict[str, Any], float, bool]]] = {}
+    found: dict[tuple[str, str, str, int], list[tuple[dict[str, Any], float, bool]]] = {}
     for case in run.cases.to_dict("records"):
         file = run.path / case["folder"] / "hpdc18.json"
         if case["test"].startswith(PREFIX) and file.exists():
             record = read_fitting(file, "hpdc18")
-            key = (record["workload"], record["scaling"], record["buffering"])
+            key = (record["workload"], record["scaling"], record["buffering"], int(case["factor"]))
             found.setdefault(key, []).append((record, float(case["value"]), bool(case["modelled"])))
-    told = [_sample(repetitions) for repetitions in found.values()]
+    told = [_sample(repetitions, factor) for (*_, factor), repetitions in found.items()]
     return sorted(told, key=lambda s: (s.kind, len(s.workload), s.workload))
 
 
-def _sample(repetitions: Sequence[tuple[dict[str, Any], float, bool]]) -> Sample:
+def _sample(repetitions: Sequence[tuple[dict[str, Any], float, bool]], factor: int) -> Sample:
     first = repetitions[0][0]
     seconds = {part: median(record["seconds"][part] for record, _, _ in repetitions) for part in PARTS}
     if first["kind"] == "repetitive":  # temporary data need no drain: it is no part of the time
@@ -163,9 +159,16 @@ def _sample(repetitions: Sequence[tuple[dict[str, Any], float, bool]]) -> Sample
         first["ranks"],
         tuple(value for _, value, _ in repetitions),
         seconds,
-        bound(first),
+        _least_bound([record for record, _, _ in repetitions]),
         repetitions[0][2],
+        factor,
     )
+
+
+def _least_bound(records: Sequence[dict[str, Any]]) -> float | None:
+    """Of all repetitions, whose computes were not equally long; None: not modelled."""
+    bounds = [found for record in records if (found := bound(record)) is not None]
+    return min(bounds, default=None)
 
 
 def where(sample: Sample) -> str:
@@ -202,11 +205,13 @@ def _claim(line: dict[str, str], found: Sequence[Sample]) -> Claim:
     ours = {s.workload: s for s in here if s.buffering == DEFAULT}
     others = [s for s in here if s.buffering in ((NONE,) if against == NONE else PLATFORMS)]
     pairs = [(s.values, ours[s.workload].values) for s in others if s.workload in ours]
-    whole = bool(pairs) and len(pairs) == len(others)
+    factors = {s.factor for s in here}
+    whole = bool(pairs) and len(pairs) == len(others) and len(factors) == 1
     ratio = stats.mean_ratio(pairs) if whole else None
     missed = ratio is not None and ratio.value < float(line["value"])
-    reason = "; ".join(_why(s, others) for s in ours.values()) if missed else "" if ratio else "not measured"
-    return Claim(kind, against, float(line["value"]), line["source"], ratio, reason)
+    why_none = "not measured" if len(factors) < 2 else f"devices of several K: {sorted(factors)}"
+    reason = "; ".join(_why(s, others) for s in ours.values()) if missed else "" if ratio else why_none
+    return Claim(kind, against, float(line["value"]), line["source"], ratio, reason, min(factors, default=1))
 
 
 def _why(ours: Sample, others: Sequence[Sample]) -> str:

@@ -1,4 +1,4 @@
-"""What makes a measurement none: a number that is printed and does not say what it seems to.
+"""What makes a number useless: it is printed, and does not mean what it seems to mean.
 
 Each limit names the rows that it concerns and what to change. Rows on modelled devices have no limit by time
 or cache: their devices are as slow as their model, and the check `agreement` sees whether they were.
@@ -6,6 +6,7 @@ or cache: their devices are as slow as their model, and the check `agreement` se
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -30,18 +31,44 @@ def limits(rows: Sequence[Row], memory_bytes: int | None) -> list[Limit]:
     """All limits of a run; `memory_bytes` is what one node has, None where that is not known."""
     least = stats.least_n_one_sample()
     found = [
-        _of(rows, lambda r: r.median.n == 1, "Measured once, so there is no interval and nothing is shown",
-            f"repeat {least} times or more"),
-        _of(rows, _short, f"Shorter than {SHORT_S:g} s, which is mostly start and end",
-            "write or read more, for 10 s or longer"),
-        _of(rows, lambda r: memory_bytes is not None and _fits_the_cache(r, memory_bytes),
+        _of(
+            rows,
+            lambda r: r.median.n == 1,
+            "Measured once, so there is no interval and nothing is shown",
+            f"repeat {least} times or more",
+        ),
+        _of(
+            rows,
+            _short,
+            f"Shorter than {SHORT_S:g} s, which is mostly start and end",
+            "write or read more, for 10 s or longer",
+        ),
+        _of(
+            rows,
+            lambda r: memory_bytes is not None and _fits_the_cache(r, memory_bytes),
             "Fewer bytes than memory holds, and no wait for the device: perhaps the page cache took them",
-            "move twice the memory, or sync writes (-e) and read what another node wrote (-C)"),
-        _of(rows, _wide, f"The interval spans a factor of {WIDE:g} or more",
-            "repeat more often, on a quieter machine"),
-        _of(rows, slower_than_pfs, "Slower than the PFS alone",
-            "leave that tier out, or check its path and its device"),
-    ]  # fmt: skip
+            "move twice the memory, or sync writes (-e) and read what another node wrote (-C)",
+        ),
+        _of(
+            rows,
+            _wide,
+            f"The interval spans a factor of {WIDE:g} or more",
+            "repeat more often, on a quieter machine",
+        ),
+        _of(
+            rows,
+            _not_apart,
+            "On storage that a tier shares with the PFS, or in memory, as the site says (apart: False): "
+            "nothing is shown of a faster place",
+            "give each tier a device of its own",
+        ),
+        _of(
+            rows,
+            slower_than_pfs,
+            "Slower than the PFS alone",
+            "leave that tier out, or check its path and its device",
+        ),
+    ]
     return [limit for limit in found if limit.rows]
 
 
@@ -51,6 +78,11 @@ def _of(rows: Iterable[Row], concerns: Callable[[Row], bool], what: str, change:
 
 def _short(row: Row) -> bool:
     return not row.key["modelled"] and row.close_s is not None and row.close_s < SHORT_S
+
+
+def _not_apart(row: Row) -> bool:
+    """As the suite says it beside a row (`reframe_tests/common/outcome/held.py`)."""
+    return bool(re.search(r"\bnot shown: .*(\w+ and \w+ apart|\w+ on a device) \(", row.witness or ""))
 
 
 def _wide(row: Row) -> bool:
@@ -69,7 +101,10 @@ def _fits_the_cache(row: Row, memory_bytes: int) -> bool:
 def slower_than_pfs(row: Row) -> bool:
     """Shown to be worse than the PFS with the same test."""
     known = row.ratio is not None and bool(row.ratio.level or row.ratio.dependent)
-    if row.ratio is None or not known or row.key["tiers"] == "pfs":
+    staged = row.key["test"].startswith(
+        "stage-"
+    )  # a way of files to the PFS, beside another: no fault of a tier
+    if row.ratio is None or not known or staged or row.key["tiers"] == "pfs":
         return False
     return (
         row.ratio.high < 1 - SLOWER if row.key["direction"] == "higher" else row.ratio.low > 1 / (1 - SLOWER)

@@ -131,32 +131,77 @@ def predict(
     return Prediction(found.bandwidth_mib_s * nodes, found.open_s * nodes, found.peak_mib_s * nodes)
 
 
+_PLACEMENT = ("max-bandwidth", "round-robin")
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a prediction is of: the places of a node, its part of the workload, and how it is run."""
+
+    tiers: list[Place]
+    pfs: Place
+    workload: Workload
+    mode: str
+    fsync: str
+    policy: str
+
+
+@dataclass(frozen=True)
+class _Time:
+    """Seconds that the places are busy, seconds of one open, and the places that the bytes went to."""
+
+    busy_s: float
+    open_s: float
+    used: list[Place]
+
+
+def _past_the_tiers(asked: _Asked) -> _Time | None:
+    """Every write goes to the PFS: in bypass mode, and where each has an fsync that promises the PFS."""
+    synced = asked.mode == "persistent-async" and asked.fsync == "pfs" and asked.workload.sync_each_write
+    if asked.mode != "bypass" and not synced:
+        return None
+    for _ in range(asked.workload.writes):
+        asked.pfs.write(asked.workload.transfer_bytes)
+    asked.pfs.sync(asked.workload.syncs)
+    return _Time(asked.pfs.busy_s, _open_time(asked.pfs), [asked.pfs])
+
+
+def _in_scratch(asked: _Asked) -> _Time | None:
+    """Writes stay where placement puts them, and syncs cost nothing."""
+    if asked.mode != "scratch" or not asked.tiers or asked.policy not in _PLACEMENT:
+        return None
+    _place_writes(asked.tiers, asked.workload, asked.policy)
+    top = next((t for t in asked.tiers if not t.memory), None)
+    return _Time(_elapsed(asked.tiers, asked.policy), _open_time(top), asked.tiers)
+
+
+def _synced_in_a_tier(asked: _Asked) -> _Time | None:
+    """Each write is followed by an fsync that a directory tier keeps."""
+    is_placed = bool(asked.tiers) and asked.policy in _PLACEMENT
+    if not is_placed or asked.fsync != "tier" or not asked.workload.sync_each_write:
+        return None
+    _place_synced_writes(asked.tiers, asked.pfs, asked.workload, asked.policy)
+    directories = [t for t in asked.tiers if not t.memory]
+    return _Time(_elapsed([*directories, asked.pfs], asked.policy), _open_time(asked.pfs), asked.tiers)
+
+
+_PREDICTORS = (_past_the_tiers, _in_scratch, _synced_in_a_tier)
+
+
 def _of_a_node(
     plan: dict[str, Any], workload: Workload, mode: str, fsync: str, policy: str
 ) -> Prediction | None:
+    """By the first predictor that covers it."""
     tiers, pfs = _places(plan)
     if pfs is None:
         return None
-    if mode == "bypass" or (mode == "persistent-async" and fsync == "pfs" and workload.sync_each_write):
-        for _ in range(workload.writes):
-            pfs.write(workload.transfer_bytes)
-        pfs.sync(workload.syncs)
-        busy_s, open_s, used = pfs.busy_s, _open_time(pfs), [pfs]
-    elif tiers and policy in _PLACEMENT and mode == "scratch":
-        _place_writes(tiers, workload, policy)
-        top = next((t for t in tiers if not t.memory), None)
-        busy_s, open_s, used = _elapsed(tiers, policy), _open_time(top), tiers
-    elif tiers and policy in _PLACEMENT and fsync == "tier" and workload.sync_each_write:
-        _place_synced_writes(tiers, pfs, workload, policy)
-        directories = [t for t in tiers if not t.memory]
-        busy_s, open_s, used = _elapsed([*directories, pfs], policy), _open_time(pfs), tiers
-    else:
+    asked = _Asked(tiers, pfs, workload, mode, fsync, policy)
+    found = next((time for predictor in _PREDICTORS if (time := predictor(asked))), None)
+    if found is None or not found.open_s + found.busy_s:
         return None
-    total_s = open_s + busy_s
-    peak = sum(p.model["write_bandwidth"] for p in used) / MIB
-    return (
-        Prediction(workload.total_bytes / MIB / total_s, workload.ranks * open_s, peak) if total_s else None
-    )
+    peak = sum(p.model["write_bandwidth"] for p in found.used) / MIB
+    bandwidth = workload.total_bytes / MIB / (found.open_s + found.busy_s)
+    return Prediction(bandwidth, workload.ranks * found.open_s, peak)
 
 
 def _places(plan: dict[str, Any]) -> tuple[list[Place], Place | None]:
@@ -170,9 +215,6 @@ def _places(plan: dict[str, Any]) -> tuple[list[Place], Place | None]:
 
 def _open_time(place: Place | None) -> float:
     return float(place.model["open_time"]) if place else 0.0
-
-
-_PLACEMENT = ("max-bandwidth", "round-robin")
 
 
 def _next_place(places: list[Place], count: int, size: int, policy: str) -> Place | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,30 +95,44 @@ def _limit(given: Any, where: str) -> float:
 def check(required: Sequence[Requirement], known: Mapping[str, Collection[Measured]]) -> list[Requirement]:
     """Refuse what none of the known tests measures, in another unit, or twice; returns one for each test.
 
-    What names its test goes before what names none.
+    A requirement that names its test goes before one that names none.
     """
     seen = set()
-    every = [m for measured in known.values() for m in measured]
     for r in required:
-        if r.test is not None and r.test not in known:
-            raise RunError(f"{r.where}: test {r.test!r}; allowed: {', '.join(sorted(known))}")
-        measured = every if r.test is None else known[r.test]
-        fit = [m for m in measured if m.metric == r.metric]
-        if not fit:
-            allowed = ", ".join(sorted({m.metric for m in measured}))
-            raise RunError(f"{r.where}: metric {r.metric!r} of {r.test or 'any test'}; allowed: {allowed}")
-        if r.unit not in {m.unit for m in fit}:
-            allowed = ", ".join(sorted({m.unit for m in fit}))
-            raise RunError(f"{r.where}: unit {r.unit!r} of {r.metric}; allowed: {allowed}")
-        if r.direction != fit[0].direction:
-            allowed = ">= (at_least)" if fit[0].direction == "higher" else "<= (at_most)"
-            raise RunError(f"{r.where}: of {r.metric} {fit[0].direction} is better; allowed: {allowed}")
+        _check_one(r, known)
         if (r.test, r.metric) in seen:
             raise RunError(f"{r.where}: {r.test or 'any test'}: {r.metric} is required twice; allowed: once")
         seen.add((r.test, r.metric))
     named = [r for r in required if r.test is not None]
-    return named + [replace(r, test=test) for r in required if r.test is None for test in _of(r, known)
-                    if (test, r.metric) not in seen]  # fmt: skip
+    return named + [
+        replace(r, test=test)
+        for r in required
+        if r.test is None
+        for test in _of(r, known)
+        if (test, r.metric) not in seen
+    ]
+
+
+def _check_one(r: Requirement, known: Mapping[str, Collection[Measured]]) -> None:
+    """Refuse a test that is not known, and a metric, unit or direction that its test, or any test, lacks."""
+    if r.test is not None and r.test not in known:
+        raise RunError(f"{r.where}: test {r.test!r}; allowed: {', '.join(sorted(known))}")
+    of = r.test or "any test"
+    measured = [m for test, several in known.items() if r.test in (None, test) for m in several]
+    fit = [m for m in measured if m.metric == r.metric]
+    if not fit:
+        raise RunError(
+            f"{r.where}: metric {r.metric!r} of {of}; allowed: {_names(m.metric for m in measured)}"
+        )
+    if r.unit not in {m.unit for m in fit}:
+        raise RunError(f"{r.where}: unit {r.unit!r} of {r.metric}; allowed: {_names(m.unit for m in fit)}")
+    if r.direction != fit[0].direction:
+        allowed = ">= (at_least)" if fit[0].direction == "higher" else "<= (at_most)"
+        raise RunError(f"{r.where}: of {r.metric} {fit[0].direction} is better; allowed: {allowed}")
+
+
+def _names(words: Iterable[str]) -> str:
+    return ", ".join(sorted(set(words)))
 
 
 def _of(r: Requirement, known: Mapping[str, Collection[Measured]]) -> list[str]:

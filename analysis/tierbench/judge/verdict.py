@@ -223,6 +223,8 @@ TIER_NAMES = {
     "nvme-ram": "NVMe + RAM",
     "bb-nvme-ram": "BB + NVMe + RAM",
     "ram": "RAM",
+    "nvme-cp": "NVMe, copied",
+    "nvme-stage": "NVMe, staged out",
     "ram-several": "RAM, by the PFS",
     "ram-shared": "RAM of all nodes",
 }
@@ -395,8 +397,17 @@ def _ratio(row: Row, baseline: Row) -> stats.Interval:
 
 
 def _with_checks(row: Row) -> Row:
-    checks = (_same(row), _launched(row), _verified(row), _required(row), _agrees(row), _sustains(row),
-              _uncached(row), _supported(row), _valid(row))  # fmt: skip
+    checks = (
+        _same(row),
+        _launched(row),
+        _verified(row),
+        _required(row),
+        _agrees(row),
+        _sustains(row),
+        _uncached(row),
+        _supported(row),
+        _valid(row),
+    )
     return replace(row, checks=tuple(c for c in checks if c))
 
 

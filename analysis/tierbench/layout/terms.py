@@ -1,4 +1,4 @@
-"""The words of our pages, each in a sentence: what a reader who was not there needs.
+"""The words of our pages, each in a sentence: what a reader needs that did not see the run.
 
 A page lists those that it uses. docs/glossary.md is the glossary of the whole project.
 """
@@ -51,7 +51,7 @@ TERMS = {
     "scratch": "files that are never written to the PFS and end with the job",
     "side by side": "all tiers take writes in turn (round-robin)",
     "storage side": "of a trace: what reached the PFS and the directories of tiers",
-    "threshold": "changes of the median below it are no news",
+    "threshold": "from where on something is told: a change of the median, or what a finding counts",
     "tier": "memory or storage that takes a program's bytes before the PFS has them",
     "twin": "a device model of one node's share of a published system, slowed by the factor K",
     "-Y": "the test waits with an fsync after each write",
@@ -76,7 +76,11 @@ def used(text: str) -> list[tuple[str, str]]:
 
 
 def _as_word(term: str) -> str:
-    """A name of capitals is looked for as it is written, a word in any case; several of it are it, too."""
+    """A name in capitals is looked for as it is written, a word in any case, also in the plural.
+
+    A letter may be part of a path.
+    """
     sense = "" if term != term.lower() or len(term) == 1 else "(?i)"
     several = "s?" if len(term) > len("PFS") else ""
-    return rf"{sense}(?<![\w-]){re.escape(term)}{several}(?![\w-])"
+    near = r"[\w/-]" if len(term) == 1 else r"[\w-]"
+    return rf"{sense}(?<!{near}){re.escape(term)}{several}(?!{near})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from tierbench.outputs.ior_types import (
     OPERATIONS,
@@ -41,55 +42,139 @@ _SUMMARY_NEEDS = {"Operation", "Max(MiB)", "Min(MiB)", "Mean(MiB)", "Test#", "#T
 
 def parse_text(text: str, path: str) -> IorOutput:
     """Read the text format: the table of iterations and the summary, which must agree."""
-    driver = command = tasks = began = None
-    options: dict[str, str] = {}
-    results: list[tuple[int, IorResult]] = []
-    summaries: list[tuple[int, IorSummary]] = []
-    heading: list[str] = []
-    part, test = "head", 0
+    reader = _TextReader(path)
     for number, line in enumerate(text.splitlines(), 1):
-        words = line.split()
-        if m := BANNER.match(line):
-            if driver:
-                raise OutputError(path, number, "a second run begins here: one file holds one invocation")
-            driver = m.group("driver")
-        elif m := re.match(r"Command line(?: used)?\s*: (.*)", line):
-            command = command or m.group(1).strip()
-        elif m := re.match(r"(?:TestID\s*: (?=\d+$)|Test (?=\d+ started: ))(\d+)", line):
-            test = int(m.group(1))
-        elif m := re.match(r"(?:Began\s*: |Run began: )(.*)", line):
-            began = m.group(1).strip()
-        elif line.startswith("Options:"):
-            part = "options" if not options else part
-        elif line.startswith("Results:"):
-            part = "head"
-        elif part == "options" and (m := _OPTION.match(line)):
-            options[m.group(1)] = m.group(2)
-            tasks = int(m.group(2)) if m.group(1) == "tasks" and m.group(2).isdigit() else tasks
-        elif m := re.match(r"(?:tasks\s*: (?=\d+$)|\tclients\s*= (?=\d+ ))(\d+)", line):
-            tasks = int(m.group(1))
-        elif line.startswith("Summary of all tests:"):
-            part, heading = "summary", []
-        elif _FINISHED.match(line):
-            part = "end"
-        elif words[:2] == ["access", "bw(MiB/s)"]:
-            part, heading = "table", _table_heading(words, path, number)
-        elif part == "summary" and words[:1] == ["Operation"]:
-            heading = _summary_heading(words, path, number)
-        elif words and words[0] in OPERATIONS and part in ("table", "summary"):
-            cells = _cells(words, heading, path, number)
-            if part == "table":
-                results.append((number, _text_result(cells, test, path, number)))
-            else:
-                summaries.append((number, _text_summary(cells, path, number)))
-    if part != "end":
+        reader.read(number, line)
+    if reader.part != "end":
         refuse(text, path, "is cut off here: no 'Finished' line")
-    if not results:
+    if not reader.results:
         refuse(text, path, "holds no result")
-    check_iterations(results, path)
-    check_summary(results, summaries, path)
-    rows, sums = tuple(r for _, r in results), tuple(s for _, s in summaries)
-    return IorOutput(path, "text", driver, command, tasks, rows, sums, {}, options, began, notices(text))
+    check_iterations(reader.results, path)
+    check_summary(reader.results, reader.summaries, path)
+    return IorOutput(
+        path,
+        "text",
+        reader.driver,
+        reader.command,
+        reader.tasks,
+        tuple(r for _, r in reader.results),
+        tuple(s for _, s in reader.summaries),
+        {},
+        reader.options,
+        reader.began,
+        notices(text),
+    )
+
+
+class _TextReader:
+    """What was read of the text format so far.
+
+    Each line goes to the first handler of `_LINES` with a matching pattern. A handler that does not take
+    the line in the present part of the text returns False; then the next one is asked.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path, self.number = path, 0
+        self.driver: str | None = None
+        self.command: str | None = None
+        self.began: str | None = None
+        self.tasks: int | None = None
+        self.options: dict[str, str] = {}
+        self.results: list[tuple[int, IorResult]] = []
+        self.summaries: list[tuple[int, IorSummary]] = []
+        self.heading: list[str] = []
+        self.part, self.test = "head", 0
+
+    def read(self, number: int, line: str) -> None:
+        """Take one line; a line that no handler takes is of no interest."""
+        self.number = number
+        for pattern, handle in _LINES:
+            if (found := pattern.match(line)) and handle(self, found):
+                return
+
+    def on_banner(self, found: re.Match[str]) -> bool:
+        if self.driver:
+            told = "a second run begins here: one file holds one invocation"
+            raise OutputError(self.path, self.number, told)
+        self.driver = found["driver"]
+        return True
+
+    def on_command(self, found: re.Match[str]) -> bool:
+        self.command = self.command or found[1].strip()
+        return True
+
+    def on_test(self, found: re.Match[str]) -> bool:
+        self.test = int(found[1])
+        return True
+
+    def on_began(self, found: re.Match[str]) -> bool:
+        self.began = found[1].strip()
+        return True
+
+    def on_options(self, _: re.Match[str]) -> bool:
+        self.part = self.part if self.options else "options"  # of the first test: all have the same
+        return True
+
+    def on_results(self, _: re.Match[str]) -> bool:
+        self.part = "head"
+        return True
+
+    def on_option(self, found: re.Match[str]) -> bool:
+        if self.part != "options":
+            return False
+        self.options[found[1]] = found[2]
+        if found[1] == "tasks" and found[2].isdigit():
+            self.tasks = int(found[2])
+        return True
+
+    def on_tasks(self, found: re.Match[str]) -> bool:
+        self.tasks = int(found[1])
+        return True
+
+    def on_summary(self, _: re.Match[str]) -> bool:
+        self.part, self.heading = "summary", []
+        return True
+
+    def on_end(self, _: re.Match[str]) -> bool:
+        self.part = "end"
+        return True
+
+    def on_table_heading(self, found: re.Match[str]) -> bool:
+        self.part, self.heading = "table", _table_heading(found.string.split(), self.path, self.number)
+        return True
+
+    def on_summary_heading(self, found: re.Match[str]) -> bool:
+        if self.part == "summary":
+            self.heading = _summary_heading(found.string.split(), self.path, self.number)
+        return self.part == "summary"
+
+    def on_row(self, found: re.Match[str]) -> bool:
+        if self.part not in ("table", "summary"):
+            return False
+        cells = _cells(found.string.split(), self.heading, self.path, self.number)
+        if self.part == "table":
+            self.results.append((self.number, _text_result(cells, self.test, self.path, self.number)))
+        else:
+            self.summaries.append((self.number, _text_summary(cells, self.path, self.number)))
+        return True
+
+
+# In this order: an option's line may look like a later one.
+_LINES: list[tuple[re.Pattern[str], Callable[[_TextReader, re.Match[str]], bool]]] = [
+    (BANNER, _TextReader.on_banner),
+    (re.compile(r"Command line(?: used)?\s*: (.*)"), _TextReader.on_command),
+    (re.compile(r"(?:TestID\s*: (?=\d+$)|Test (?=\d+ started: ))(\d+)"), _TextReader.on_test),
+    (re.compile(r"(?:Began\s*: |Run began: )(.*)"), _TextReader.on_began),
+    (re.compile(r"Options:"), _TextReader.on_options),
+    (re.compile(r"Results:"), _TextReader.on_results),
+    (_OPTION, _TextReader.on_option),
+    (re.compile(r"(?:tasks\s*: (?=\d+$)|\tclients\s*= (?=\d+ ))(\d+)"), _TextReader.on_tasks),
+    (re.compile(r"Summary of all tests:"), _TextReader.on_summary),
+    (_FINISHED, _TextReader.on_end),
+    (re.compile(r"\s*access\s+bw\(MiB/s\)(?:\s|$)"), _TextReader.on_table_heading),
+    (re.compile(r"\s*Operation(?:\s|$)"), _TextReader.on_summary_heading),
+    (re.compile(rf"\s*(?:{'|'.join(OPERATIONS)})(?:\s|$)"), _TextReader.on_row),
+]
 
 
 def _table_heading(words: list[str], path: str, number: int) -> list[str]:

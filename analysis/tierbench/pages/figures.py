@@ -26,7 +26,7 @@ from tierbench.layout.canvas import (
     blank,
     style,
 )
-from tierbench.pages import components_section, flows, hpdc18_section
+from tierbench.pages import components_section, flows, hpdc18_section, stage_section
 from tierbench.runs.run_folder import Run
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def three_ways(_run: Run, rows: Sequence[Row]) -> Figure | None:
 
 def durability(_run: Run, rows: Sequence[Row]) -> Figure | None:
     """When the program was done, and when its bytes were on the PFS."""
-    rows = [r for r in rows if r.close_s is not None]
+    rows = [r for r in rows if r.close_s is not None and not stage_section.is_staged(r)]
     if not rows:
         return None
     figure = blank(0.29 * len(rows) + 1.0)
@@ -301,6 +301,11 @@ COMPARISON = Drawing(
 )
 DRAWINGS = (
     COMPARISON,
+    Drawing(
+        "Summit's three ways of a file",
+        stage_section.times,
+        "A stage-out moves the files of a time step while the next one is computed; a copy is waited for.",
+    ),
     Drawing(
         "Components",
         components_section.bars,

@@ -20,7 +20,14 @@ from tierbench.base.errors import RunError
 from tierbench.base.text import number, percent, ratio_span, seconds, shown, span, times
 from tierbench.judge.verdict import Row
 from tierbench.layout import canvas, terms
-from tierbench.pages import components_section, exports, figures, hpdc18_section, io500_report
+from tierbench.pages import (
+    components_section,
+    exports,
+    figures,
+    hpdc18_section,
+    io500_report,
+    stage_section,
+)
 from tierbench.pages.report_record import Report, as_json, step_words
 from tierbench.pages.report_words import (
     assumption,
@@ -108,6 +115,7 @@ def as_html(report: Report) -> str:
         "hpdc18_against": hpdc18_section.AGAINST,
         "io500_runs": io500_report.sections(report.run),
         "components": components_section.of_run(report.run),
+        "stage": stage_section.of_run(report.run, report.rows),
         "facts": provenance_facts(report.run.provenance),
         "version": __version__,
     }

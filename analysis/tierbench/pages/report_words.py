@@ -9,12 +9,14 @@ from tierbench.base.text import counted, number, size, times
 from tierbench.judge import independence, limits, peak_search, stats
 from tierbench.judge.stats import Interval
 from tierbench.judge.verdict import FAIL, INCONCLUSIVE, PASS, TIER_NAMES, Row, Step
-from tierbench.pages import io500_report
+from tierbench.pages import io500_report, stage_section
 from tierbench.pages.report_record import Report, step_words
 
 
 def title(report: Report) -> str:
     """The question that the run answers."""
+    if report.rows and all(map(stage_section.is_staged, report.rows)):
+        return "When are a program's files on the PFS?"
     if any(r.scale is None for r in report.rows):
         return "What does each storage tier buy?"
     if any(r.published is not None or r.requirement is not None for r in report.rows):
@@ -25,7 +27,8 @@ def title(report: Report) -> str:
 def headline(report: Report) -> list[str]:
     """Verdict and recommendation, then what each tier buys; ratios carry their interval."""
     scores = [io500_report.score_words(s) for s in io500_report.sections(report.run)]
-    return [*scores, _verdict_sentence(report), *_recommendation(report), *_tier_sentences(report)]
+    staged = stage_section.sentences(report.rows)
+    return [*scores, _verdict_sentence(report), *_recommendation(report), *staged, *_tier_sentences(report)]
 
 
 def _verdict_sentence(report: Report) -> str:
@@ -38,15 +41,40 @@ def _verdict_sentence(report: Report) -> str:
     where = {0: "On real devices", len(report.rows): "On modelled devices"}.get(
         modelled, f"On modelled devices in {modelled} rows, on real ones in the others"
     )
-    return f"{where}: {counts_words(report)} of {len(report.rows)} rows{lost}."
+    judged = [r for r in report.rows if not r.only_measured]
+    if not judged:
+        return f"{where}: {_measured_only(report.rows)}{lost}."
+    others = len(report.rows) - len(judged)
+    beside = f"; {others} more {_be(others)} measured and held against no number" if others else ""
+    return f"{where}: {_counts(judged)} of {counted(len(judged), 'row')}{beside}{lost}."
+
+
+def _measured_only(rows: Sequence[Row]) -> str:
+    """That nothing was required, and whether bytes were right."""
+    right = sum(bool(r.verified) for r in rows)
+    read_back = f"; bytes were right in {'all' if right == len(rows) else f'the {right}'} that were read back"
+    told = f"{counted(len(rows), 'row')} {_be(len(rows))} measured; no number is required (--require)"
+    return f"{told}, so none passed and none failed{read_back if right else ''}"
+
+
+def _be(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def _counts(judged: Sequence[Row]) -> str:
+    return ", ".join(
+        f"{sum(r.verdict == word for r in judged)} {word}" for word in (PASS, FAIL, INCONCLUSIVE)
+    )
 
 
 def counts_words(report: Report) -> str:
-    """Rows by what is said of them."""
-    counts = dict.fromkeys((PASS, FAIL, INCONCLUSIVE), 0)
-    for row in report.rows:
-        counts[verdict_words(row)] = counts.get(verdict_words(row), 0) + 1
-    return ", ".join(f"{n} {word}" for word, n in counts.items())
+    """Rows by what is said of them, for a title."""
+    judged = [r for r in report.rows if not r.only_measured]
+    measured = len(report.rows) - len(judged)
+    told = ([_counts(judged)] if judged or not measured else []) + (
+        [f"{measured} measured"] if measured else []
+    )
+    return ", ".join(told)
 
 
 def verdict_words(row: Row) -> str:
@@ -90,7 +118,7 @@ def baselines(rows: Sequence[Row]) -> list[tuple[str, Callable[[Row], Interval |
 
 def _recommendation(report: Report) -> list[str]:
     """What to do: which tiers, and whether to accept."""
-    compared = [r for r in report.rows if r.scale is None]
+    compared = [r for r in report.rows if r.scale is None and not stage_section.is_staged(r)]
     recipes = [r for r in report.rows if r.scale is not None]
     return ([_which_tiers(compared)] if len(compared) > 1 else []) + ([_accept(recipes)] if recipes else [])
 
@@ -156,7 +184,8 @@ def _tier_sentences(report: Report) -> list[str]:
         ("none", "In scratch (fsync promises nothing)"),
     ):
         rows = [r for r in report.rows if r.key["fsync"] == promise and r.key["tiers"] not in ("pfs", "ram")]
-        rows = [r for r in rows if r.scale is None]  # recipes are many tests: none of their rows is the best
+        # Recipes are many tests, and staging has two times: none of their rows is the best.
+        rows = [r for r in rows if r.scale is None and not stage_section.is_staged(r)]
         best = max((r for r in rows if r.ratio), key=lambda r: r.median.value, default=None)
         if best and best is not known:
             told.append(f"{where}, {best.label} reaches {measured_words(best)}: {_both_ratios(best)}.")
@@ -222,10 +251,10 @@ def _names(rows: list[Row]) -> str:
 
 
 def failure_sentences(report: Report) -> list[str]:
-    """Everything that did not pass, and why; rows with the same reason in one sentence."""
+    """Everything that should have passed and did not, and why; rows with the same reason in one sentence."""
     because: dict[str, list[Row]] = {}
     for row in report.rows:
-        if row.verdict != PASS:
+        if row.verdict != PASS and not row.only_measured:
             because.setdefault(_verdict_and_reason(row), []).append(row)
     told = [f"{_names(rows)}: {reason}." for reason, rows in because.items()]
     return told + [f"{f.name} failed in {f.phase}: {f.reason}" for f in report.run.failures]
@@ -243,8 +272,6 @@ def assumption(report: Report) -> str | None:
 
 
 def _verdict_and_reason(row: Row) -> str:
-    if row.only_measured:
-        return f"{verdict_words(row)}: no requirement and no prediction applies, so nothing passed"
     return row.reason if row.reason.startswith(row.verdict) else f"{row.verdict}: {row.reason}"
 
 

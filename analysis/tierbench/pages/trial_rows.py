@@ -15,6 +15,7 @@ from typing import Any
 from tierbench import __version__
 from tierbench.base.errors import RunError
 from tierbench.base.sizes import MIB
+from tierbench.base.text import number
 from tierbench.judge import independence, requirement, stats, verdict
 from tierbench.judge.requirement import Measured, Requirement
 from tierbench.judge.verdict import Row
@@ -63,10 +64,10 @@ def make(answer: Answer, folder: Path, required: Sequence[Requirement]) -> list[
     """All rows; a number that a run does not have, or that is nothing, makes none."""
     good, _ = results.read_all(answer.trial, folder)
     rows = [
-        _row(answer, folder, name, number, good[name], required)
-        for number in _NUMBERS
+        _row(answer, folder, name, asked, good[name], required)
+        for asked in _NUMBERS
         for name in (row.name for row in answer.rows)
-        if all(_NUMBERS[number][1](run) for run in good[name])
+        if all(_NUMBERS[asked][1](run) for run in good[name])
     ]
     return verdict.judged(rows)
 
@@ -142,7 +143,17 @@ def as_json(answer: Answer, folder: Path, rows: Sequence[Row]) -> dict[str, Any]
 
 def sentences(answer: Answer, rows: Sequence[Row]) -> list[str]:
     """What is required, a sentence each: whether the configuration to keep holds it."""
-    return [f"{row.label}: {row.verdict}: {row.reason}" for row in _required(answer, rows)]
+    return [_sentence(row) for row in _required(answer, rows)]
+
+
+def _sentence(row: Row) -> str:
+    """Of what is not shown also what was measured, which decides the exit status."""
+    told = row.reason if row.reason.startswith(row.verdict) else f"{row.verdict}: {row.reason}"
+    if row.verdict == verdict.INCONCLUSIVE:
+        each = "each run held it" if _each_run_holds(row) else "not each run held it"
+        values = f"{number(row.median.value)} against a required {number(row.requirement)} {row.key['unit']}"
+        told += f"; {values}: {each}"
+    return f"{row.label}: {told}"
 
 
 def holds(answer: Answer, rows: Sequence[Row]) -> bool:

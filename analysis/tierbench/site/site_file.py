@@ -1,6 +1,6 @@
 """A site of real directories: what can be is detected, the file is written, a short run checks it.
 
-`configs/sites/README.md` says what each key means, for those who write a site by hand.
+`configs/sites/README.md` says what each key means, for a site that is written by hand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from tierbench.base import devices, endings
 from tierbench.base.errors import RunError
-from tierbench.base.text import counted
+from tierbench.base.text import counted, last_words
 from tierbench.site.home import check_name, home
 
 NAME = "mysite"
@@ -77,11 +77,7 @@ def site(places: Mapping[str, Path], scheduler: str) -> dict[str, Any]:
         "partitions": [partition],
     }
     general = {"remote_detect": False, "trap_job_errors": True}
-    return {
-        "systems": [system],
-        "environments": [{"name": "builtin", "cc": "mpicc"}],
-        "general": [general],
-    }
+    return {"systems": [system], "general": [general]}
 
 
 def one_thing(places: Mapping[str, Path]) -> list[str]:
@@ -131,7 +127,7 @@ def undetected(scheduler: str) -> str | None:
 def _batch(scheduler: str) -> dict[str, Any]:
     if not shutil.which(_SUBMITS[scheduler]):
         raise RunError(
-            f"{_SUBMITS[scheduler]}: is not in PATH; allowed: a machine that has it, or --scheduler"
+            f"{_SUBMITS[scheduler]}: is not in PATH; allowed: a machine with it, or another --scheduler"
         )
     return _local() | {"name": "compute", "scheduler": scheduler, "access": []}
 
@@ -160,7 +156,7 @@ def file_system(path: Path) -> str:
 
 def _output(*command: str) -> str:
     if not shutil.which(command[0]):
-        raise RunError(f"{command[0]}: is not in PATH; allowed: a machine that has it, or --scheduler")
+        raise RunError(f"{command[0]}: is not in PATH; allowed: a machine with it, or another --scheduler")
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         raise RunError(f"{' '.join(command)}: ended with {done.returncode}: {done.stderr.strip()}")
@@ -219,6 +215,12 @@ def _kill(process: int) -> None:
     os.kill(process, signal.SIGKILL)
 
 
+def _last_words(case: Mapping[str, Any]) -> str:
+    """Of the job on its standard error, which says more than its status; it goes with the trial."""
+    file = Path(str(case.get("stagedir")), str(case.get("job_stderr")))
+    return f"; {last_words(file.read_text(errors='replace'))}" if file.is_file() else ""
+
+
 def told_of(report: Mapping[str, Any]) -> tuple[bool, str]:
     """What ReFrame's report says of the trial."""
     cases = [case for run in report["runs"] for case in run["testcases"]]
@@ -226,6 +228,6 @@ def told_of(report: Mapping[str, Any]) -> tuple[bool, str]:
     passed = sum(c["result"] == "pass" for c in cases)
     told = f"the trial: {counted(passed, 'test')} passed, {len(failed)} failed"
     if failed:
-        reason = " ".join(str(failed[0].get("fail_reason")).split())
+        reason = " ".join(str(failed[0].get("fail_reason")).split()) + _last_words(failed[0])
         return False, f"{told}; {failed[0].get('display_name') or failed[0]['name']}: {reason}"
     return passed > 0, told if passed else f"{told}; none ran"

@@ -63,6 +63,8 @@ _Found = TypeVar("_Found")
 
 def _ask(file: Path, option: str, what: Callable[[dict[str, Any]], _Found]) -> _Found:
     """Of the file, which is a program of Python, as ReFrame runs it."""
+    if file.is_dir():
+        raise RunError(f"{option}: {file}: is a directory; {_ALLOWED}")
     try:
         return what(runpy.run_path(str(file)))
     except OSError as e:

@@ -1,11 +1,11 @@
 """Segments as Chrome trace events: what Perfetto, chrome://tracing and DFTracer's dfanalyzer open.
 
 Every access of a DXT module is a complete event (`X`) with its bytes as `ret` (DFTracer's word), its offset
-and its file. A process of the picture is the application, or one place as the storage side saw it; a thread
-is a rank in a module, and as many lanes as it had accesses at once, since events of one thread may not
-overlap. Samples of the engine (`tierctl run --stats`) become counters (`C`) of a process `tiers`. Times are
-microseconds from the start of the first job; samples count from the instance's start, which `tierctl run`
-makes just before its job.
+and its file. A process of the picture is the application, or of one place as the storage side saw it the
+engine (its slabs and journal) or the storage (all else); a thread is a rank in a module, and as many lanes as
+it had accesses at once, since events of one thread may not overlap. Samples of the engine
+(`tierctl run --stats`) become counters (`C`) of a process `tiers`. Times are microseconds from the start of
+the first job; samples count from the instance's start, which `tierctl run` makes just before its job.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tierbench.base.atomic_write import replace_all
 from tierbench.base.errors import RunError
-from tierbench.trace.frames import Traces
+from tierbench.trace.frames import OF_THE_ENGINE, Traces
 
 Event = dict[str, Any]
 
@@ -75,7 +75,7 @@ def _named(kind: str, process: int, thread: int, name: str) -> Event:
 
 
 def _processes(traces: Traces, segments: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Name and segments of the application, and of each place of the storage side."""
+    """Name and segments of the application, and of the engine and the storage in each place."""
     for _, job in traces.job.sort_values("side", key=lambda s: s.astype(str), kind="stable").iterrows():
         mine = segments[segments["log"] == job["log"]]
         if job["side"] == "application":
@@ -83,9 +83,11 @@ def _processes(traces: Traces, segments: pd.DataFrame) -> Iterator[tuple[str, pd
             continue
         files = traces.files[traces.files["log"] == job["log"]]
         place_of = dict(zip(files["file"].astype(str), files["place"].astype(str), strict=True))
-        places = mine["file"].astype(str).map(place_of).fillna("unknown")
-        for place in sorted(places.unique()):
-            yield f"storage: {place} ({job['log']})", mine[places == place]
+        names = mine["file"].astype(str)
+        of_engine = names.str.contains(OF_THE_ENGINE)
+        layers = of_engine.map({True: "engine: ", False: "storage: "}) + names.map(place_of).fillna("unknown")
+        for layer in sorted(layers.unique()):
+            yield f"{layer} ({job['log']})", mine[layers == layer]
 
 
 def _threads(segments: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tierbench.base.text import size
-from tierbench.trace.frames import Traces
+from tierbench.trace.frames import OF_THE_ENGINE, Traces
 
 LEAST_ACCESSES = 100
 LEAST_S = 0.05
@@ -25,7 +25,6 @@ META_SHARE = 0.30
 STRAGGLER = 0.15
 CACHE_SHARE = 0.10
 CACHE_SPEEDUP = 3.0
-_OWN = r"/\.?tierbench\.\d+\."  # an instance's directory in a tier, and that of names that wait on the PFS
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def _without_own_files(traces: Traces) -> tuple[Traces, bool]:
 
     True where there were some: access sizes are of all files together, and say nothing of the others.
     """
-    own = traces.files["file"].astype(str).str.contains(_OWN)
+    own = traces.files["file"].astype(str).str.contains(OF_THE_ENGINE)
     if "storage" not in set(traces.job["side"]) or not own.any():
         return traces, False
     return replace(traces, files=traces.files[~own]), True

@@ -58,10 +58,30 @@ from numpy.typing import NDArray
 
 from tierbench.trace.log import Counters, Heat, Log, Segments, TraceError, read_logs
 
-_COUNTS = ("opens", "reads", "writes", "collective", "seeks", "stats", "mmaps", "flushes",
-           "bytes_read", "bytes_written", "end_read", "end_written", "sequential_reads",
-           "sequential_writes", "consecutive_reads", "consecutive_writes", "unaligned", "alignment",
-           "fastest_rank", "fastest_bytes", "slowest_rank", "slowest_bytes")  # fmt: skip
+_COUNTS = (
+    "opens",
+    "reads",
+    "writes",
+    "collective",
+    "seeks",
+    "stats",
+    "mmaps",
+    "flushes",
+    "bytes_read",
+    "bytes_written",
+    "end_read",
+    "end_written",
+    "sequential_reads",
+    "sequential_writes",
+    "consecutive_reads",
+    "consecutive_writes",
+    "unaligned",
+    "alignment",
+    "fastest_rank",
+    "fastest_bytes",
+    "slowest_rank",
+    "slowest_bytes",
+)
 MOMENTS = tuple(f"{what}_{end}_s" for what in ("open", "read", "write", "close") for end in ("start", "end"))
 _TIMES = ("read_s", "write_s", "meta_s", *MOMENTS, "fastest_s", "slowest_s")
 _OF_MERGED = ("fastest_rank", "fastest_bytes", "fastest_s", "slowest_rank", "slowest_bytes", "slowest_s")
@@ -94,8 +114,18 @@ _SOURCES = {
     "fastest_s": ("F_FASTEST_RANK_TIME",),
     "slowest_s": ("F_SLOWEST_RANK_TIME",),
 }
-_BINS = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G",
-              "1G_PLUS")  # fmt: skip
+_BINS = (
+    "0_100",
+    "100_1K",
+    "1K_10K",
+    "10K_100K",
+    "100K_1M",
+    "1M_4M",
+    "4M_10M",
+    "10M_100M",
+    "100M_1G",
+    "1G_PLUS",
+)
 _K, _M, _G = 1 << 10, 1 << 20, 1 << 30
 # A bin holds sizes above the end of the one before, up to and with its own end.
 _BIN_ENDS = (100, _K, 10 * _K, 100 * _K, _M, 4 * _M, 10 * _M, 100 * _M, _G, np.iinfo(np.int64).max)
@@ -103,6 +133,9 @@ BINS = tuple(zip((0, *(end + 1 for end in _BIN_ENDS[:-1])), _BIN_ENDS, strict=Tr
 
 LONGEST_S = 1e9  # thirty years; longer times in a log are nonsense, and missing
 MOST = 1 << 56  # 72 PB; larger counts of a record are nonsense, and missing
+
+# In names on the storage side: an instance's directory in a tier, or that of names that wait on the PFS.
+OF_THE_ENGINE = r"/\.?tierbench\.\d+\."
 
 # The place of a file: given its name, the place's name, or None for the log's own mount table.
 Places = Mapping[str, str]
@@ -439,10 +472,24 @@ _CALLS_TOLD = re.compile(
 )
 CALLS = ("created", "opened", "looked_at", "removed")
 _I, _F, _S, _C, _TIME = "Int64", "float64", "object", "category", "datetime64[us, UTC]"
-_JOB = {"side": _C, "log_version": _C, "runtime_version": _C, "job_id": "int64", "uid": "int64",
-        "nprocs": "int64", "start": _TIME, "run_s": _F, "executable": _S, "modules": _S,
-        "complete": "bool", "ranks": _I, "unsynced": _I, "mapped": _I, "problems": _S,
-        "path": _S}  # fmt: skip
+_JOB = {
+    "side": _C,
+    "log_version": _C,
+    "runtime_version": _C,
+    "job_id": "int64",
+    "uid": "int64",
+    "nprocs": "int64",
+    "start": _TIME,
+    "run_s": _F,
+    "executable": _S,
+    "modules": _S,
+    "complete": "bool",
+    "ranks": _I,
+    "unsynced": _I,
+    "mapped": _I,
+    "problems": _S,
+    "path": _S,
+}
 _FILES = {
     "module": _C,
     "file": _C,
@@ -450,17 +497,66 @@ _FILES = {
     **dict.fromkeys(_COUNTS, _I),
     **dict.fromkeys(_TIMES, _F),
 }
-_RANKS = {"module": _C, "rank": "int64", "files": "int64", "opens": _I, "reads": _I, "writes": _I,
-          "bytes_read": _I, "bytes_written": _I, "read_s": _F, "write_s": _F, "meta_s": _F}  # fmt: skip
+_RANKS = {
+    "module": _C,
+    "rank": "int64",
+    "files": "int64",
+    "opens": _I,
+    "reads": _I,
+    "writes": _I,
+    "bytes_read": _I,
+    "bytes_written": _I,
+    "read_s": _F,
+    "write_s": _F,
+    "meta_s": _F,
+}
 _SIZES = {"module": _C, "kind": _C, "access": _C, "low": "int64", "high": "int64", "count": "int64"}
-_SEGMENTS = {"module": _C, "file": _C, "rank": "int64", "host": _C, "access": _C, "offset": "int64",
-             "length": "int64", "start_s": _F, "end_s": _F}  # fmt: skip
-_CALLS = {"call": _C, "count": "int64", "least": "int64", "most": "int64",
-          "first_s": _F, "last_s": _F, "longest_s": _F}  # fmt: skip
-_HEAT = {"layer": _C, "rank": "int64", "start_s": _F, "end_s": _F, "bytes_read": "int64",
-         "bytes_written": "int64"}  # fmt: skip
-_TIERS = {"side": _C, "place": _C, "files": "int64", "reads": _I, "writes": _I, "bytes_read": _I,
-          "bytes_written": _I, "read_s": _F, "write_s": _F, "meta_s": _F}  # fmt: skip
+_SEGMENTS = {
+    "module": _C,
+    "file": _C,
+    "rank": "int64",
+    "host": _C,
+    "access": _C,
+    "offset": "int64",
+    "length": "int64",
+    "start_s": _F,
+    "end_s": _F,
+}
+_CALLS = {
+    "call": _C,
+    "count": "int64",
+    "least": "int64",
+    "most": "int64",
+    "first_s": _F,
+    "last_s": _F,
+    "longest_s": _F,
+}
+_HEAT = {
+    "layer": _C,
+    "rank": "int64",
+    "start_s": _F,
+    "end_s": _F,
+    "bytes_read": "int64",
+    "bytes_written": "int64",
+}
+_TIERS = {
+    "side": _C,
+    "place": _C,
+    "files": "int64",
+    "reads": _I,
+    "writes": _I,
+    "bytes_read": _I,
+    "bytes_written": _I,
+    "read_s": _F,
+    "write_s": _F,
+    "meta_s": _F,
+}
 # What logs add lines to; `ranks` and `tiers` are sums over these.
-_COLUMNS = {"job": _JOB, "files": {**_FILES, "side": _C, "place": _C}, "sizes": _SIZES,
-            "segments": _SEGMENTS, "calls": _CALLS, "heat": _HEAT}  # fmt: skip
+_COLUMNS = {
+    "job": _JOB,
+    "files": {**_FILES, "side": _C, "place": _C},
+    "sizes": _SIZES,
+    "segments": _SEGMENTS,
+    "calls": _CALLS,
+    "heat": _HEAT,
+}

@@ -1,7 +1,7 @@
 """The trace of a launch of mdtest as witness: how many files each rank made, looked at and removed, and when.
 
-Our own runtime counts calls on names of all files, however many; which rank looked at what whom made is told
-by the records of single files, of which a process keeps 4096.
+Our own runtime counts calls on names of all files, however many. Which rank looked at which other rank's
+files is in the records of single files, of which a process keeps 4096.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def all_launches(asked: Sequence[MdtestAsked], application: Traces) -> Testimony
 
 
 def wrong_directories(asked: MdtestAsked, application: Traces) -> list[Disagreement]:
-    """One that all ranks share is another test than one of each rank (-u), or a tree (-z, -b, -L).
+    """A directory that all ranks share is another test than one for each rank (-u), or a tree (-z, -b, -L).
 
     Where a process has not kept a record of each file, a tree may show fewer than there are.
     """
@@ -206,7 +206,8 @@ class _Launch:
         merged = int((looked & made & (self.items["rank"] < 0)).sum())
         if stride % asked.ranks and own:
             wanted = f"asked for files of the rank {stride} further on (-N)"
-            yield Disagreement("who looks at what", wanted, f"{own:,} files were looked at by who made them")
+            told_own = f"{own:,} files were looked at by their own ranks"
+            yield Disagreement("who looks at what", wanted, told_own)
         elif not stride % asked.ranks and others + merged:
             told = f"{others + merged:,} were looked at by another rank than made them"
             yield Disagreement("who looks at what", "asked for a rank's own files", told)

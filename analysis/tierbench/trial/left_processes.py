@@ -16,6 +16,11 @@ from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
 _OURS = ("tierctl", "tierd", "tb-mover")  # of a tierctl that was killed: they end when all bytes are written
+_OF_MPI = (
+    "orted",
+    "prted",
+    "hydra_pmi_proxy",
+)  # servers of an MPI library: end soon by themselves, write nothing
 _PATIENCE_S = 5.0  # from SIGTERM to SIGKILL
 
 
@@ -29,8 +34,8 @@ def adopt() -> frozenset[int]:
 
 
 def end(others: Container[int]) -> list[str]:
-    """End all processes below this one, but `others` and what is below them; returns their names."""
-    names = [name for _, name in _below(others)]
+    """End all processes below this one, but `others` and what is below them; returns the program's names."""
+    names = [name for _, name in _below(others) if name not in _OF_MPI]
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + _PATIENCE_S
         for process, _ in _below(others):

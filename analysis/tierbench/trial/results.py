@@ -13,7 +13,7 @@ from typing import Any
 
 from tierbench.base.errors import RunError
 from tierbench.base.strict_json import read_fitting
-from tierbench.base.text import last_words
+from tierbench.base.text import ended, last_words
 from tierbench.trial.plan import Trial
 
 
@@ -99,7 +99,7 @@ def _failure(place: Path, configuration: Path) -> str | None:
     except RunError as e:
         return str(e)
     if run.exit_status:
-        return f"the program ended with {run.exit_status}; {_last_line(place)}"
+        return f"the program {ended(run.exit_status)}; {_last_line(place)}"
     if run.configuration_sha256 not in (None, digest(configuration)):
         return f"{configuration} was changed after it: try the changed one in a new trial"
     return f"not all bytes reached the PFS: {run.errors[0]}" if run.errors else None

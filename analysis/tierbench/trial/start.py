@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tierbench.base import devices, endings, strict_yaml
 from tierbench.base.errors import RunError
-from tierbench.base.text import counted, last_words, seconds, size
+from tierbench.base.text import counted, ended, last_words, seconds, size
 from tierbench.site.home import check_name, home, program
 from tierbench.trial import results, tier_files
 from tierbench.trial.lease import wait_for_runs
@@ -49,7 +49,6 @@ site_configuration = {
             ],
         }
     ],
-    "environments": [{"name": "builtin"}],
     "general": [{"remote_detect": False, "trap_job_errors": True}],
 }
 '''
@@ -67,7 +66,7 @@ class Wish:
     read_only: tuple[str, ...]
     repetitions: int
     folder: Path
-    notes: tuple[str, ...] = ()  # of what is run and where, for those who read the answer
+    notes: tuple[str, ...] = ()  # of what is run and where, for readers of the answer
     required: tuple[str, ...] = ()  # lines of --require, checked
     variables: tuple[tuple[str, str], ...] = ()  # of the environment, as a site says them
 
@@ -109,9 +108,9 @@ def prepare(wish: Wish, say: Callable[[str], None]) -> Trial:
 def run(trial: Trial, folder: Path, say: Callable[[str], None]) -> int:
     """All runs, in turn through all configurations, by ReFrame; returns its exit status."""
     count = trial.repetitions * len(trial.configurations)
-    about = seconds(count * (trial.bare_s or 0))
-    names = ", ".join(trial.configurations)
-    say(f"{counted(count, 'run')}: {names}, {trial.repetitions} times in turn; about {about} s")
+    work = seconds(count * (trial.bare_s or 0))
+    names, turns = ", ".join(trial.configurations), counted(trial.repetitions, "time")
+    say(f"{counted(count, 'run')}: {names}, {turns} in turn; the program itself needs about {work} s of it")
     environment = {**os.environ, "TIERBENCH_TRIAL": str(folder / "trial.json")}
     line = [
         sys.executable,
@@ -309,8 +308,10 @@ def _run_bare(
     endings.heed()
     if status:
         last = last_words((place / "stderr.txt").read_text(errors="replace"))
+        if not (place / "run.json").exists() and last.startswith("tierbench: "):
+            raise RunError(f"{last.removeprefix('tierbench: ')} ({place / 'stderr.txt'})")
         raise RunError(
-            f"the program ended with {status} without Tierbench: {last} ({place / 'stderr.txt'}); it had "
+            f"the program {ended(status)} without Tierbench: {last} ({place / 'stderr.txt'}); it had "
             f"{', '.join(inputs) or 'no input'} below {PLACEHOLDER} (--input NAME copies what COMMAND does "
             "not name)"
         )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
+
+from tierbench.base import devices
 
 from ..outcome.held import RUN
 from ..outcome.launch_numbers import START
@@ -16,7 +18,7 @@ from ..sites.tiers import ROOT, directories_of
 from .limits import Limit, of_start
 
 _DATE = "%s.%N %z"
-DEVICES = ROOT / "analysis" / "tierbench" / "base" / "devices.py"
+DEVICES = Path(devices.__file__).resolve()  # of the checkout, or of an installation's Python
 TRACE_COST = ROOT / "reframe_tests" / "common" / "jobs" / "trace_cost.py"
 NOTHING = "/bin/true"
 TIERCTL = own_program("tierctl")

@@ -193,7 +193,7 @@ def _named(name: str, found: Sequence[Disagreement]) -> tuple[str, ...]:
 
 def _untraced(name: str, log: Path) -> Held:
     of = f" of launch {name}" if name else ""
-    return Held(unseen=(f"fsync, order of offsets and who read what{of} ({_why_none(log)})",))
+    return Held(unseen=(f"fsync, order of offsets and which rank read what{of} ({_why_none(log)})",))
 
 
 def _why_none(log: Path) -> str:

@@ -47,36 +47,58 @@ def _why_ended(name: str, lines: list[str]) -> str:
     return said.removeprefix("tierbench: ")
 
 
+class _Marked:
+    """The launches of a job's output, as far as it was read. Between launches `name` is empty."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, LaunchOutput] = {}
+        self.name = self.began = ""
+        self.lines: list[str] = []
+        self.before: list[str] = []
+
+    def begin(self, name: str, moment: str) -> None:
+        """What was printed since the last launch is kept with this one."""
+        self.name, self.began = name, moment
+        self.lines, self.before = [], self.lines
+
+    def end(self, moment: str) -> None:
+        """Keep what the launch printed; a launch that was ended is an error."""
+        if why := _why_ended(self.name, self.lines):
+            raise ValueError(why)
+        clock = clock_of(self.began, moment) if self.began and moment else None
+        text, before = "\n".join(self.lines) + "\n", "\n".join(self.before) + "\n"
+        self.found[self.name] = LaunchOutput(text, before, clock)
+        self.name, self.lines = "", []
+
+    def read(self, line: str) -> None:
+        """One line: a mark of the suite, or the program's."""
+        mark = _MARK.match(line)
+        if not mark:
+            self.lines.append(line)
+            return
+        name, what, moment = mark[1], mark[2], mark[3] or ""
+        in_turn = not self.name if what == "begins" else self.name == name
+        if name in self.found or not in_turn:
+            raise ValueError(f"stdout: launch {name} {what} out of turn: {line!r} is not the suite's own")
+        if what == "begins":
+            self.begin(name, moment)
+        else:
+            self.end(moment)
+
+
 def outputs_of(text: str) -> dict[str, LaunchOutput]:
     """The launches of a job by name, from the marks between them."""
-    found: dict[str, LaunchOutput] = {}
-    name = began = ""
-    lines: list[str] = []
-    before: list[str] = []
+    marked = _Marked()
     for line in text.splitlines():
-        mark = _MARK.match(line)
-        if mark and (mark[1] in found or (name != "" if mark[2] == "begins" else name != mark[1])):
-            raise ValueError(
-                f"stdout: launch {mark[1]} {mark[2]} out of turn: {line!r} is not the suite's own"
-            )
-        if mark and mark[2] == "begins":
-            name, lines, before = mark[1], [], lines if not name else []
-            began = mark[3] or ""
-        elif mark:
-            if why := _why_ended(name, lines):
-                raise ValueError(why)
-            clock = clock_of(began, mark[3]) if began and mark[3] else None
-            found[name] = LaunchOutput("\n".join(lines) + "\n", "\n".join(before) + "\n", clock)
-            name, lines = "", []
-        else:
-            lines.append(line)
-    if name:
-        raise ValueError(_why_ended(name, lines) or f"stdout: launch {name} began and did not end")
-    started = found.pop(START, None)
-    if started and started.clock:
-        known = started.clock.elapsed_s
-        found = {n: replace(x, clock=x.clock and replace(x.clock, start_s=known)) for n, x in found.items()}
-    return found
+        marked.read(line)
+    if marked.name:
+        ended = _why_ended(marked.name, marked.lines)
+        raise ValueError(ended or f"stdout: launch {marked.name} began and did not end")
+    started = marked.found.pop(START, None)
+    if not started or not started.clock:
+        return marked.found
+    known = started.clock.elapsed_s
+    return {n: replace(x, clock=x.clock and replace(x.clock, start_s=known)) for n, x in marked.found.items()}
 
 
 def measured(

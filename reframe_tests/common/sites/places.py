@@ -12,6 +12,7 @@ import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -66,10 +67,13 @@ class Places:
         file = stage / "tiers.yaml"
         models = _models(plan, stage / "devices")
         places = None if site.modelled else site.places
-        write_config(plan.tiers, plan.config_bytes, plan.policy, places, file, models=models,
-                     volatile=self.volatile)  # fmt: skip
+        write_config(
+            plan.tiers, plan.config_bytes, plan.policy, places, file, models=models, volatile=self.volatile
+        )
         if plan.max_files:
-            _set_files(file, plan.max_files)
+            _change(file, {"max_files": plan.max_files})
+        if plan.temporary:
+            _change(file, {"flush": {"policy": "manual"}})
         if plan.nodes > 1:
             set_nodes(file, plan.nodes_see, site.interface, close_to_open=plan.close_to_open)
 
@@ -90,7 +94,7 @@ def _models(plan: Plan, folder: Path) -> dict[str, str] | None:
     return write_devices(plan.device, plan.factor, folder, plan.tier_devices) if plan.device else None
 
 
-def _set_files(config: Path, files: int) -> None:
+def _change(config: Path, change: dict[str, Any]) -> None:
     text = config.read_text()
-    made = yaml.safe_load(text) | {"max_files": files}
+    made = yaml.safe_load(text) | change
     config.write_text(text.splitlines()[0] + "\n" + yaml.safe_dump(made, sort_keys=False))

@@ -32,6 +32,7 @@ class Plan:
     device: str | None = None  # that models the PFS; None: the models of configs/tiers
     tier_devices: Mapping[str, str] = field(default_factory=lambda: TIER_DEVICES)  # beside `device`, by tier
     max_files: int | None = None  # that a configuration keeps records of
+    temporary: bool = False  # data that need not reach the PFS: nothing is flushed before the end
     nodes_see: str = "several"  # of each other, by the PFS, or `shared`, from each other's tiers
     close_to_open: bool = False  # on several nodes: ranks look at what other nodes wrote
     time_limit: str | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+from functools import cache
 from pathlib import Path
 
 from reframe.core.exceptions import PipelineError
@@ -25,3 +27,13 @@ def own_program(name: str) -> Path:
     """The program; where there is none, where `make build` puts it."""
     there = next((place / name for place in _PLACES if os.access(place / name, os.X_OK)), None)
     return there or Path(shutil.which(name) or _PLACES[0] / name)
+
+
+@cache
+def has_romio() -> bool:
+    """The Open MPI of PATH brings MPICH's MPI-IO beside its own."""
+    tool = shutil.which("ompi_info")
+    if not tool:
+        return False
+    told = subprocess.run([tool, "--parsable"], capture_output=True, text=True, check=False).stdout
+    return "mca:io:romio" in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,18 @@ def check_places(extras: Mapping[str, Any]) -> None:
                 f"site: {place}: {name!r} has a blank or a sign that shells read; allowed: letters, digits, "
                 "any of . _ - + @ % , = : and $NAME"
             )
+
+
+def check_system(config: Any) -> None:
+    """Where none of the file is like this machine ReFrame takes its own: models, without a word."""
+    _, *files = config.sources  # its own first
+    systems = {s["name"]: s["hostnames"] for s in config._site_config["systems"] if s["name"] != "generic"}
+    if config["systems"][0]["name"] == "generic" and systems:
+        told = "; ".join(f"{name}: {', '.join(patterns)}" for name, patterns in systems.items())
+        raise ScaleError(
+            f"{', '.join(files)}: for {socket.gethostname()} ReFrame takes none of its systems ({told}); "
+            f"allowed: --system={' or --system='.join(systems)}"
+        )
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import h5py
 import pytest
+import yaml
 from test_suite import reframe
 
 from common.outcome.verify_steps import header, numbers, particles, right, words
 from common.scales.hpdc18_scale import WORKLOADS, Hpdc18Scale, Steps, dropped, hpdc18_scale, steps_of
+from common.sites.programs import has_romio
 from common.sites.tiers import HPDC18_TIERS, ROOT, ScaleError, directories_of
 from common.sites.twin import device, rate
 from tierbench.base.sizes import MIB
@@ -66,8 +68,14 @@ def test_command_lines_are_those_of_the_benchmarks() -> None:
     hacc = steps("hacc").arguments("/p")
     assert hacc[:3] == [str(64 * MIB // 38), "/p/hacc", "--mpiio"] and hacc[-1] == "--flush"
     assert steps("read-x16").arguments("/p") == [
-        "/p/temporary", "-b", str(2 * MIB), "-t", str(MIB), "--times", "16",
-    ]  # fmt: skip
+        "/p/temporary",
+        "-b",
+        str(2 * MIB),
+        "-t",
+        str(MIB),
+        "--times",
+        "16",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -163,6 +171,25 @@ def test_compute_is_left_out_where_nothing_moves_meanwhile(tmp_path: Path) -> No
     jobs = [job.read_text() for job in tmp_path.glob("stage/**/rfm_job.sh")]
     computes = sorted(int(re.findall(r"--compute-us (\d+)", job)[0]) for job in jobs)
     assert computes[:2] == [0, 0] and computes[2] > 1000
+
+
+def test_temporary_data_are_not_flushed_while_the_program_runs(tmp_path: Path) -> None:
+    """They need not reach the PFS; a checkpoint's bytes go there at once."""
+    chosen = "Hpdc18Policies.*workload=(read-x16|vpic|hacc)%placement=max-bandwidth"
+    done = reframe("--dry-run", "--prefix", str(tmp_path), "-S", "scale=smoke", "-n", chosen)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {}
+    for job in tmp_path.glob("stage/**/rfm_job.sh"):
+        config = yaml.safe_load((job.parent / "tiers.yaml").read_text())
+        found[re.findall(r"tb-(\w+)", job.read_text())[-1]] = (
+            config["flush"]["policy"],
+            "OMPI_MCA_io=^ompio" in job.read_text().replace('"', ""),
+        )
+    assert found == {
+        "reread": ("manual", False),
+        "vpic": ("watermark", False),
+        "hacc": ("watermark", has_romio()),
+    }
 
 
 # --- a run -------------------------------------------------------------------------------------------------

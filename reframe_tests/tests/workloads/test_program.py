@@ -66,9 +66,15 @@ def _built() -> None:
 
 def test_a_program_is_run_and_answered(tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
-    done = subprocess.run(words(tmp_path, COPY), capture_output=True, text=True, check=False, cwd=tmp_path,
-                          env=os.environ | {"TMPDIR": str(tmp_path / "tmp")})  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = subprocess.run(
+        words(tmp_path, COPY),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"TMPDIR": str(tmp_path / "tmp")},
+    )
+    assert done.returncode == 0 and "WARNING" not in done.stdout + done.stderr, done.stdout + done.stderr
     found = json.loads((tmp_path / "trial" / "answer.json").read_text())
     assert [(row["name"], row["runs"]) for row in found["rows"]] == [("pfs", 2), ("mine", 2)]
     mine = found["rows"][1]
@@ -118,6 +124,15 @@ def test_a_program_that_fails_is_named_before_anything_else(tmp_path: Path) -> N
     assert left_in(tmp_path) == []
 
 
+def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+    line = words(tmp_path, "")
+    at = line.index("--")
+    line[at:] = ["--ram", "64MiB", "--", "./none", "{pfs}"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "tierbench: ./none: cannot be started: No such file or directory (" in done.stderr
+
+
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
@@ -153,8 +168,14 @@ def test_where_bytes_cannot_be_written_they_are_kept(tmp_path: Path) -> None:
     """The PFS refuses what the tiers hold: the folder and the instance stay, and a line says how to go on."""
     program = "import os, sys; os.write(os.open(sys.argv[2], 0o101), b'x' * 5000)"  # no close that flushes
     fault = {"TB_FAULT": f"op=pwrite,errno=EIO,count=0,path={tmp_path}/pfs"}
-    done = subprocess.run(words(tmp_path, program), capture_output=True, text=True, check=False, cwd=tmp_path,
-                          env=os.environ | fault)  # fmt: skip
+    done = subprocess.run(
+        words(tmp_path, program),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | fault,
+    )
     (folder,) = [tmp_path / "pfs" / name for name in left_in(tmp_path)]
     assert f"{folder} is left" in done.stderr
     told = next(line for line in (done.stdout + done.stderr).split("\n") if "is kept" in line)
