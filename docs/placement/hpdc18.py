@@ -60,7 +60,7 @@ def of_claims(claims: list[Claim]) -> str:
     """Published and measured ratios; under them why a published one was not reached."""
     lines = [
         [
-            hpdc18_section.KINDS[c.kind],
+            hpdc18_section.KINDS[c.kind] + (f" (K = {c.factor})" if c.factor > 1 else ""),
             hpdc18_section.AGAINST[c.against],
             times(c.published),
             f"{times(c.ratio.value if c.ratio else None)} ({ratio_span(c.ratio)})",
