@@ -115,4 +115,4 @@ static uint64_t bytes(struct tb_job *job)
     return tb_own_metadata(engine);
 }
 
-const struct tb_store tb_store_engine = {start, tb_own_stop, join, put, update, remove_records, get, bytes, NULL};
+const struct tb_store tb_store_engine = {start, tb_own_stop, join, put, update, remove_records, get, bytes};

@@ -86,8 +86,6 @@ static void change_all(struct tb_job *job, struct load *l, change *make, long fr
             make_record(job, i + k, l->generation, &l->records[k]);
         make(job, l->records, n);
     }
-    if (l->store->settle)
-        l->store->settle(job);
 }
 
 static void put(struct tb_job *job, void *arg, long from, long to)

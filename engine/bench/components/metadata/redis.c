@@ -107,4 +107,4 @@ static uint64_t bytes(struct tb_job *job)
     return n;
 }
 
-const struct tb_store tb_store_redis = {start, stop, join, put, put, remove_records, get, bytes, NULL};
+const struct tb_store tb_store_redis = {start, stop, join, put, put, remove_records, get, bytes};

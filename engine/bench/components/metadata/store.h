@@ -22,9 +22,8 @@ _Static_assert(sizeof(struct tb_record) == 128, "no bytes between the fields: re
 #define TB_VALUE_BYTES (sizeof(struct tb_record) - sizeof(struct tb_key))
 
 /*
- * All of them get `n` records at once and return after the last answer, so n is how many requests are under way; a store with
- * `settle` may wait for the answers to changes there.  They end the process with tb_job_fail where the system fails; a record
- * that is not there is the answer of `get` alone.
+ * All of them get `n` records at once and return after the last answer, so n is how many requests are under way.  They end the
+ * process with tb_job_fail where the system fails; a record that is not there is the answer of `get` alone.
  */
 struct tb_store {
     int (*start)(struct tb_job *job); /* 0, or an exit status */
@@ -36,7 +35,6 @@ struct tb_store {
     /* Keys are given, values are filled in; returns how many of them are there. */
     long (*get)(struct tb_job *job, struct tb_record *records, long n);
     uint64_t (*bytes)(struct tb_job *job); /* of memory that the system uses now */
-    void (*settle)(struct tb_job *job);    /* wait for the answers to all changes so far; NULL: each call has */
 };
 
 extern const struct tb_store tb_store_engine, tb_store_redis, tb_store_memcached;
