@@ -186,8 +186,11 @@ void tb_wait_go_on(struct tb_wait *w, int pid)
 
 void tb_wait_end(const struct tb_wait *w)
 {
-    if (w->told_ns)
-        forget(w->since_ns);
+    if (!w->told_ns)
+        return;
+    forget(w->since_ns);
+    if (here.listener)
+        here.listener(here.arg, 0, (double)(tb_now_ns() - w->since_ns) * 1e-9, false);
 }
 
 bool tb_wait_is_for_stopped(int pid)

@@ -44,7 +44,8 @@ void tb_wait_know_no_more(const void *of);
 
 /*
  * Called in the thread that waits, each second.  A thread that waits for another one of this process is told where that
- * one waits in vain, and for which process.
+ * one waits in vain, and for which process. The thread's own listener is told once more when such a wait is over, with `pid` 0
+ * and not in vain.
  */
 typedef void tb_wait_listener(void *arg, int pid, double seconds, bool in_vain);
 /* One for the process, and one for the calling thread; NULL: none. */

@@ -233,7 +233,7 @@ static void tell_wait(void *arg, int pid, double seconds, bool in_vain)
     char who[256];
     (void)arg;
     (void)in_vain;
-    if (seconds < BUSY_SECONDS && !tb_wait_is_for_stopped(pid))
+    if (!pid || (seconds < BUSY_SECONDS && !tb_wait_is_for_stopped(pid)))
         return;
     tb_wait_describe(pid, who, sizeof(who));
     hears_waits(who, seconds);

@@ -186,7 +186,7 @@ static void *prefetch_loop(void *arg)
     return NULL;
 }
 
-/* Called by the wait itself, each second, in the waiting thread. */
+/* Called by the wait itself, each second and at its end, in the waiting thread. */
 static void note_wait(void *arg, int pid, double seconds, bool in_vain)
 {
     struct worker *w = arg;

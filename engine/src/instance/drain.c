@@ -166,7 +166,7 @@ static void note_done(struct drain *d, const struct tb_file_report *r)
 
 static void add_worker(struct drain *d);
 
-/* Called each second of a wait. The first call starts a replacement. */
+/* Called each second of a wait, and at its end. The first call starts a replacement. */
 static void note_wait(void *arg, int pid, double seconds, bool in_vain)
 {
     struct worker *w = arg;
@@ -175,7 +175,7 @@ static void note_wait(void *arg, int pid, double seconds, bool in_vain)
     pthread_mutex_lock(&d->lock);
     if (!w->waits_for && d->next < d->n)
         add_worker(d);
-    w->waits_for = pid;
+    w->waits_for = pid ? pid : w->waits_for;
     w->gave_up = in_vain;
     pthread_cond_signal(&d->change);
     pthread_mutex_unlock(&d->lock);
