@@ -91,6 +91,7 @@ struct news {
     uint64_t how;   /* enum tb_say */
     bool has_claim; /* so it does not wait for other nodes' claims for long */
     bool was_taken; /* by the keeper */
+    bool changed;   /* by other nodes, too, since this one last asked */
     struct tb_told told;
     struct tb_ranges ranges; /* with TB_SAY_RANGES */
 };
@@ -141,19 +142,22 @@ static int commit(tb_engine *e, uint32_t file, struct news *news)
     if (!rc && news->told.owed > bearable)
         rc = await_owed(e, file, news->told.version, bearable, news->has_claim);
     if (!rc)
-        take_in(e, file, &news->told);
+        news->changed = take_in(e, file, &news->told);
     return rc;
 }
 
 /* A file that has lost its name is not told of: no other node can open it. */
-int tb_shared_commit(tb_engine *e, uint32_t file, bool passed)
+int tb_shared_commit(tb_engine *e, uint32_t file, bool passed, struct tb_told *told)
 {
     const struct tb_file *f = &e->region.files[file];
     struct news news = {.how = passed ? TB_SAY_PASSED : 0};
     if (!tb_is_shared(e, f) || f->flags & TB_FILE_UNLINKED)
         return 0;
     int rc = commit(e, file, &news);
-    return rc ? rc : tb_shared_finish(e, file);
+    rc = rc ? rc : tb_shared_finish(e, file);
+    if (told)
+        *told = news.told;
+    return rc ? rc : told && news.changed;
 }
 
 int tb_shared_finish(tb_engine *e, uint32_t file)

@@ -40,8 +40,11 @@ void tb_shared_learn(tb_engine *e, uint32_t file, const struct tb_told *told);
  */
 bool tb_shared_note_write(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
 int tb_shared_commit_notes(tb_engine *e, uint32_t file);
-/* What is dirty is seen by all from now on, and what went past the buffers (`passed`). Also looks. */
-int tb_shared_commit(tb_engine *e, uint32_t file, bool passed);
+/*
+ * What is dirty is seen by all from now on, and what went past the buffers (`passed`). Also looks: 1 as tb_shared_look. Without `told`
+ * the caller is about to let go of the file: 0 then, and the next open lowers the size.
+ */
+int tb_shared_commit(tb_engine *e, uint32_t file, bool passed, struct tb_told *told);
 /* Other nodes are to hear of something: bytes that are dirty, and what a flush or a call past the buffers has put on the PFS. */
 static inline bool tb_shared_has_news(const tb_engine *e, uint32_t file)
 {

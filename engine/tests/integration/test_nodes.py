@@ -218,9 +218,15 @@ class Nodes:
         return shm + list((self.root / "nvme").iterdir())
 
 
-def run_ctl(words: list[str | Path], status: int, *says: str, env: dict[str, str] | None = None) -> str:
+def run_ctl(
+    words: list[str | Path], status: int, *says: str, env: dict[str, str] | None = None, timeout: float = 60
+) -> str:
     done = subprocess.run(
-        [BIN / "tierctl", *words], capture_output=True, text=True, timeout=60, env=os.environ | (env or {})
+        [BIN / "tierctl", *words],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=os.environ | (env or {}),
     )
     assert done.returncode == status, done.stderr
     for text in says:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from nodes import Networks, Node, can_make_networks, needs, several
+from net_nodes import Networks, Node, can_make_networks, needs, several
 
 every_provider = pytest.mark.parametrize("provider", needs("tcp", "tcp;ofi_rxm", "shm"))
 TRIES = 5

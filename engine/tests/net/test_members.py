@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from nodes import BIN, WAIT_S, Node, make_secret, several
+from net_nodes import BIN, WAIT_S, Node, make_secret, several
 
 SHORT_MS = 1500
 

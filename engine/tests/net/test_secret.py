@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from nodes import Node, make_secret, several
+from net_nodes import Node, make_secret, several
 
 HELLO_BYTES, CHALLENGE_BYTES, HEAD_BYTES = 8 + 65 * 2 + 16 * 2 + 72 + 4 + 32, 64, 16
 

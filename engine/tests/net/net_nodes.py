@@ -194,22 +194,27 @@ def can_make_networks() -> bool:
 
 
 class Networks:
-    """A switch with so many nodes at it: each a network namespace, with `eth` at 10.77.0.N."""
+    """A switch with so many nodes at it: each a network namespace, with `eth` at 10.77.0.N.
 
-    def __init__(self, n: int) -> None:
-        self.holders = [subprocess.Popen(["unshare", "-n", "sleep", "infinity"]) for _ in range(n + 1)]
+    `pids` are processes that have such namespaces already.
+    """
+
+    def __init__(self, n: int, pids: Sequence[int] = ()) -> None:
+        made = n + 1 - len(pids)
+        self.holders = [subprocess.Popen(["unshare", "-n", "sleep", "infinity"]) for _ in range(made)]
         self.switch = self.holders[-1].pid
         self._wait()
+        nodes = [*pids, *(h.pid for h in self.holders[:-1])]
         self._in(self.switch, "link add name tbswitch type bridge", "link set tbswitch up")
-        for i, holder in enumerate(self.holders[:n]):
+        for i, pid in enumerate(nodes):
             self._in(
                 self.switch,
-                f"link add p{i} type veth peer name eth netns {holder.pid}",
+                f"link add p{i} type veth peer name eth netns {pid}",
                 f"link set p{i} master tbswitch",
                 f"link set p{i} up",
             )
-            self._in(holder.pid, f"addr add 10.77.0.{i + 1}/24 dev eth", "link set eth up", "link set lo up")
-        self.enters = [("nsenter", "--target", str(h.pid), "--net") for h in self.holders[:n]]
+            self._in(pid, f"addr add 10.77.0.{i + 1}/24 dev eth", "link set eth up", "link set lo up")
+        self.enters = [("nsenter", "--target", str(pid), "--net") for pid in nodes]
 
     def _wait(self) -> None:
         """`unshare` has moved when it is `sleep`."""
