@@ -21,6 +21,7 @@
 #include "darshan/job.h"
 #include "darshan/node.h"
 #include "instance/make.h"
+#include "nodes/folder.h"
 #include "recovery/recover.h"
 #include "region/lease.h"
 #include "staging/orphans.h"
@@ -259,6 +260,7 @@ int tb_recover_command(const struct ctl_command *self, int argc, char **argv)
     if (rc)
         return free(config), ctl_fail("%s", err.text);
     int n = tb_instance_recover(config, tb_io_libc(), NULL, print_recovered, NULL, &err);
+    ctl_nodes_folders_clear(config);
     if (n >= 0)
         printf("%d instance%s recovered\n", n, n == 1 ? "" : "s");
     else
@@ -296,6 +298,8 @@ static int recover_all(const struct tb_instance_info *dead, struct tb_config *co
     struct tb_error err = {""};
     bool named = false;
     int rc = tb_instance_config_of(dead->name, config);
+    if (!rc)
+        ctl_nodes_folders_clear(config);
     rc = rc ? rc : tb_instance_recover(config, tb_io_libc(), NULL, print_recovered, &named, &err);
     if (rc >= 0 || rc == -ENOENT) /* a tier without its path holds nothing more, and what had a region is named */
         return named && rc < 0 ? EXIT_DRAIN_FAILED : 0;

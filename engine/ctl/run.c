@@ -17,7 +17,7 @@
 #include "commands.h"
 #include "common/ctl.h"
 #include "common/ending.h"
-#include "common/nodes.h"
+#include "nodes/nodes.h"
 #include "common/show.h"
 #include "common/signals.h"
 #include "darshan/trace.h"

@@ -32,6 +32,7 @@
 #include "instance/make.h"
 #include "owner.h"
 #include "peers.h"
+#include "region/lease.h"
 
 #define LOOK_MS 50 /* between looks for clients, */
 #define SERVED_LOOKS 200
@@ -424,6 +425,28 @@ static void announce(const struct options *o, const struct tb_config *c)
     }
 }
 
+/*
+ * As long as this process lives, `tierctl gc` and `recover` leave the folder (engine/ctl/nodes/folder.h): the descriptor stays
+ * open to the end. A folder that has no lease (no locks there, or made by hand) is used without. What else is wrong with the
+ * folder is said by those who read it.
+ */
+static int hold_folder(const char *path, struct tb_error *err)
+{
+    int folder = tb_private_directory(path);
+    int lease = folder < 0 ? -ENOENT : tb_private_file(folder, TB_LEASE_FILE, O_RDWR);
+    if (folder >= 0)
+        close(folder);
+    int rc = lease < 0 ? lease : tb_lease_share(lease);
+    if (rc == -ENOENT || rc == -ENOLCK)
+        return 0;
+    if (!rc && !tb_file_is_linked(lease))
+        rc = -EBUSY;
+    if (rc)
+        snprintf(err->text, sizeof(err->text), "%.700s/" TB_LEASE_FILE ": %s", path,
+                 rc == -EBUSY ? "the folder is just being removed" : strerror(-rc));
+    return rc;
+}
+
 /* A node that believes itself alone would read old bytes: without the number of nodes there is no start. */
 static int join_nodes(struct options *o, const struct tb_config *c, tb_engine *e, struct tb_error *err)
 {
@@ -434,7 +457,8 @@ static int join_nodes(struct options *o, const struct tb_config *c, tb_engine *e
                  c->file);
         return -EINVAL;
     }
-    return peers_begin(e, o->peers, o->n_nodes, &o->joined, err);
+    int rc = hold_folder(o->peers, err);
+    return rc ? rc : peers_begin(e, o->peers, o->n_nodes, &o->joined, err);
 }
 
 /* Of a node that could not join nothing is left: nothing was written yet. */

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/nodes.h"
+#include "nodes/nodes.h"
 #include "common/signals.h"
 #include "stage/log/ledger.h"
 #include "stage/mover_lease.h"

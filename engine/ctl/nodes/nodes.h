@@ -6,20 +6,20 @@
 #ifndef TB_CTL_NODES_H
 #define TB_CTL_NODES_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 #include "common/ctl.h"
+#include "nodes/folder.h"
 
 struct ctl_nodes {
     const char *launch;
-    unsigned n;                /* how many LAUNCH starts, where they share their tiers; 0: they don't */
-    char peers[PATH_MAX];      /* then the folder where they find each other */
-    const char *trace;         /* the folder of the run's trace; NULL: none */
-    struct ctl_daemon *daemon; /* which instance */
-    pid_t daemons;             /* the launcher of the daemons: it lasts as long as they do */
-    int ended;                 /* its exit status */
+    unsigned n;                     /* how many LAUNCH starts, where they share their tiers; 0: they don't */
+    struct ctl_nodes_folder folder; /* then where they find each other */
+    const char *trace;              /* the folder of the run's trace; NULL: none */
+    struct ctl_daemon *daemon;      /* which instance */
+    pid_t daemons;                  /* the launcher of the daemons: it lasts as long as they do */
+    int ended;                      /* its exit status */
 };
 
 /* A name for the run's instance, with this host in it. */

@@ -21,11 +21,9 @@
 #include <unistd.h>
 
 #include "common/ending.h"
-#include "common/nodes.h"
+#include "nodes/nodes.h"
 #include "common/signals.h"
-#include "base/remove_tree.h"
 #include "net/net.h"
-#include "net/proof/secret.h"
 
 #define MAX_WORDS 64
 #define LAUNCH_MAX 1024
@@ -159,31 +157,17 @@ static int count_nodes(struct ctl_nodes *nodes)
     return rc;
 }
 
-/* The folder is the run's own: a new name, and only this user sees into it. */
 int ctl_nodes_prepare(struct ctl_nodes *nodes, const struct tb_config *c)
 {
-    struct tb_error err = {""};
-    const char *folder = c->network.folder[0] ? c->network.folder : c->pfs.path;
     if (c->several_nodes != TB_NODES_SHARED)
         return 0;
     int rc = count_nodes(nodes);
-    if (rc)
-        return rc;
-    if ((size_t)snprintf(nodes->peers, sizeof(nodes->peers), "%s/.tierbench.%s", folder, nodes->daemon->name) >= sizeof(nodes->peers))
-        return ctl_fail("%s: a name that is too long", folder);
-    if (mkdir(nodes->peers, 0700))
-        return ctl_fail("%s: cannot make the nodes' folder: %s", nodes->peers, strerror(errno));
-    if (!tb_net_secret_make(nodes->peers, &err))
-        return 0;
-    ctl_nodes_forget(nodes);
-    return ctl_fail("%s", err.text);
+    return rc ? rc : ctl_nodes_folder_make(&nodes->folder, c, nodes->daemon->name);
 }
 
 void ctl_nodes_forget(struct ctl_nodes *nodes)
 {
-    if (nodes->peers[0])
-        tb_remove_tree(nodes->peers, NULL);
-    nodes->peers[0] = 0;
+    ctl_nodes_folder_remove(&nodes->folder);
 }
 
 /* All daemons are one command of the launcher; its end means that all of them have ended. */
@@ -196,7 +180,7 @@ static int spawn_daemons(struct ctl_nodes *nodes)
     ctl_sibling("tierctl", tierctl, sizeof(tierctl));
     char n[16];
     snprintf(n, sizeof(n), "%u", nodes->n);
-    const char *shared[] = {"--nodes", n, "--peers", nodes->peers};
+    const char *shared[] = {"--nodes", n, "--peers", nodes->folder.path};
     const char *traced[] = {tierctl, "node", "-i", d->name, "--trace", nodes->trace, "--"};
     const char *words[] = {
         tierd, d->config, "--foreground", "-i", d->name, d->mode ? "--mode" : d->fragment, d->mode, d->mode ? d->fragment : NULL};
