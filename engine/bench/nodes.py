@@ -4,8 +4,11 @@
 
 Two processes of this machine, by its loopback: one asks for 1 MiB or 4 KiB by a request of 64 bytes. The raw
 socket does the same with nothing in between; fi_pingpong (libfabric-bin) sends as much there and back with
-the provider itself, and half of its time counts. Rates, as one over seconds. Prints as bench.py does, writes
-OUT_DIR/nodes-<time>.json. Providers that are not here are left out by name, and so is fi_pingpong.
+the provider itself, and half of its time counts. Rates, as one over seconds.
+
+As root also operations of programs with `nodes: shared` (several/shared.py): their cost with 1 to 8 nodes and
+1 to 64 ranks, messages, and memory of keepers. Prints as bench.py does, writes OUT_DIR/nodes-<time>.json with
+`costs`, from which `tierbench project --measured` goes on. What is not here is left out by name.
 """
 
 from __future__ import annotations
@@ -21,10 +24,11 @@ from pathlib import Path
 from rows import CannotMeasureError, Pairs, Row
 from session import chosen, finish, measuring, parse, provenance, run
 from setting import MIB, Bench
+from several import shared
 
 BUDGET = 0.8
 PROVIDERS = ("tcp", "tcp;ofi_rxm", "shm")
-CALLS = {MIB: 1000, 4096: 10_000}
+CALLS = {MIB: 500, 4096: 5000}
 NAMES = {MIB: "1 MiB", 4096: "4 KiB"}
 PORT = 47600
 """Of fi_pingpong's own connection; the process id is added, so that two runs do not meet."""
@@ -127,7 +131,24 @@ def is_here(build: Path, provider: str) -> bool:
     return subprocess.run(words, capture_output=True, check=False).returncode == 0  # noqa: S603
 
 
-def all_rows(build: Path) -> list[Row]:
+def raw_rate(size: int) -> Callable[[Bench], float]:
+    """Of raw sockets, one call at a time."""
+    return lambda bench: call_rate(bench, "raw", size, 1)
+
+
+def of_programs(jobs: shared.Jobs) -> list[Row]:
+    """What programs see, where nodes can be made."""
+    if not shared.can_have_nodes():
+        print("left out, needs root and the right to make namespaces: nodes: shared")
+        return []
+    raw = [
+        shared.against_raw(jobs, f"read {NAMES[size]}", raw_rate(size), BUDGET if size == MIB else None)
+        for size in CALLS
+    ]
+    return shared.rows(jobs) + raw
+
+
+def all_rows(build: Path, jobs: shared.Jobs) -> list[Row]:
     """What can be measured here; says what can't."""
     here = [p for p in PROVIDERS if is_here(build, p)]
     left_out = [p for p in PROVIDERS if p not in here]
@@ -138,18 +159,20 @@ def all_rows(build: Path) -> list[Row]:
         print("left out, not here: fi_pingpong (package libfabric-bin)")
     rows = [against_raw(p, size, n) for p in here for size in CALLS for n in (1, 4)]
     rows += [against_pingpong(p, size) for p in here if p != "tcp" and has_pingpong for size in CALLS]
-    return rows + [overlap(size) for size in CALLS]
+    return rows + [overlap(size) for size in CALLS] + of_programs(jobs)
 
 
 def main() -> int:
     """Measure all of it."""
     args = parse()
-    wanted = chosen(all_rows(args.build), args)
+    jobs = shared.Jobs()
+    wanted = chosen(all_rows(args.build, jobs), args)
     with measuring(args) as bench:
         about = provenance(bench)
         about["load_before"] = os.getloadavg()[0]
         run(bench, wanted)
-    return finish(args, "nodes-", about, wanted)
+    print("\n".join(shared.sentences(jobs)))
+    return finish(args, "nodes-", about, wanted, costs=jobs.as_json())
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ struct kept_file {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept_file *bucket[BUCKETS];
-static uint64_t n_changes, n_extents;
+static uint64_t n_changes, n_extents, n_files, n_moments;
 
 /* The link that leads to the file, or the one at which it would be put in. */
 static struct kept_file **link_to(const struct tb_wire_file *id)
@@ -58,8 +58,10 @@ static struct kept_file *find(const struct tb_wire_file *id)
 static struct kept_file *find_or_make(const struct tb_wire_file *id)
 {
     struct kept_file **link = link_to(id);
-    if (!*link && (*link = calloc(1, sizeof(**link))))
+    if (!*link && (*link = calloc(1, sizeof(**link)))) {
         (*link)->id = *id;
+        n_files++;
+    }
     return *link;
 }
 
@@ -326,6 +328,7 @@ static int note_moment(struct kept_file *f, uint32_t node, uint64_t clock)
             return -ENOMEM;
         f->moment = m;
         m = &f->moment[f->n_moments++];
+        n_moments++;
         *m = (struct moment){.node = node};
     }
     m->clock = clock > m->clock ? clock : m->clock;
@@ -460,6 +463,8 @@ static int forget(struct question *q)
     if (rc || q->told->n)
         return rc;
     n_extents -= f->n;
+    n_moments -= f->n_moments;
+    n_files--;
     *link = f->next;
     free_voids(f->voids);
     free(f->moment);
@@ -558,6 +563,14 @@ uint64_t keeper_count(void)
 {
     pthread_mutex_lock(&lock);
     uint64_t n = n_extents;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+uint64_t keeper_bytes(void)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t n = n_files * sizeof(struct kept_file) + n_extents * sizeof(struct tb_wire_extent) + n_moments * sizeof(struct moment);
     pthread_mutex_unlock(&lock);
     return n;
 }

@@ -17,5 +17,7 @@
 int64_t keeper_answer(uint32_t from, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room);
 /* Extents that are kept. */
 uint64_t keeper_count(void);
+/* Memory of the files and extents that are kept, without what other nodes have yet to let go of. */
+uint64_t keeper_bytes(void);
 
 #endif

@@ -40,6 +40,7 @@ struct peers {
     struct tb_net *net;
     struct lend *lend;
     _Atomic uint64_t lent[TB_NET_NODES_MAX]; /* what each other node uses of that, as it told last */
+    _Atomic uint64_t answered;               /* messages of other nodes, those about the nodes' state left out */
     _Atomic bool stop, ended;
     pthread_t relay[RELAYS + CARRIERS], show;
     uint32_t n_relays;
@@ -85,7 +86,11 @@ static void state_of_borrowed(struct peers *p, unsigned from, struct tb_wire_sta
 static int64_t state_here(struct peers *p, unsigned from, void *answer, size_t room)
 {
     const struct tb_header *h = p->engine->header;
-    struct tb_wire_state s = {.extents = keeper_count(), .ends = tb_client_is_closed(p->engine) || p->ended, .ended = p->ended};
+    struct tb_wire_state s = {.extents = keeper_count(),
+                              .kept_bytes = keeper_bytes(),
+                              .answered = p->answered,
+                              .ends = tb_client_is_closed(p->engine) || p->ended,
+                              .ended = p->ended};
     if (room < sizeof(s) || !p->net)
         return -EAGAIN;
     for (uint32_t t = 0; t < h->config.n_tiers; t++)
@@ -111,6 +116,7 @@ static int64_t serve(void *arg, unsigned from, const void *request, size_t n, vo
     const struct tb_wire *w = request;
     if (n < sizeof(*w))
         return -EPROTO;
+    p->answered += w->op != TB_WIRE_STATE && from != p->engine->header->asking.self;
     switch (w->op) {
     case TB_WIRE_LOOK:
     case TB_WIRE_WHERE:
@@ -185,6 +191,8 @@ static void show_node(struct peers *p, unsigned i)
         return;
     a->node[i].dirty = s.dirty;
     a->node[i].extents = s.extents;
+    a->node[i].kept_bytes = s.kept_bytes;
+    a->node[i].answered = s.answered;
     a->node[i].lends = s.lends;
     a->node[i].lent = s.lent;
     a->node[i].borrows = s.borrows;

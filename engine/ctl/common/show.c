@@ -128,11 +128,12 @@ static json_t *nodes_json(const struct tb_asking *a)
 {
     json_t *out = json_array();
     for (uint32_t i = 0; i < a->n_nodes && i < TB_NODES_SHOWN; i++)
-        json_array_append_new(out,
-                              json_pack("{s:s s:b s:I s:I s:I s:I s:I s:I}", "node", a->node[i].name, "alive", (int)a->node[i].is_alive,
-                                        "dirty_bytes", (json_int_t)a->node[i].dirty, "extents", (json_int_t)a->node[i].extents,
-                                        "lends_bytes", (json_int_t)a->node[i].lends, "lent_bytes", (json_int_t)a->node[i].lent,
-                                        "borrows_bytes", (json_int_t)a->node[i].borrows, "lost_bytes", (json_int_t)a->node[i].lost));
+        json_array_append_new(out, json_pack("{s:s s:b s:I s:I s:I s:I s:I s:I s:I s:I}", "node", a->node[i].name, "alive",
+                                             (int)a->node[i].is_alive, "dirty_bytes", (json_int_t)a->node[i].dirty, "extents",
+                                             (json_int_t)a->node[i].extents, "kept_bytes", (json_int_t)a->node[i].kept_bytes, "answered",
+                                             (json_int_t)a->node[i].answered, "lends_bytes", (json_int_t)a->node[i].lends, "lent_bytes",
+                                             (json_int_t)a->node[i].lent, "borrows_bytes", (json_int_t)a->node[i].borrows, "lost_bytes",
+                                             (json_int_t)a->node[i].lost));
     return out;
 }
 

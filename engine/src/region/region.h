@@ -50,7 +50,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 22u
+#define TB_REGION_VERSION 23u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -272,7 +272,7 @@ struct tb_asking {
     struct {
         char name[64];
         _Atomic bool is_alive;
-        _Atomic uint64_t dirty, extents, lends, lent, borrows, lost; /* as struct tb_wire_state */
+        _Atomic uint64_t dirty, extents, kept_bytes, answered, lends, lent, borrows, lost; /* as struct tb_wire_state */
     } node[TB_NODES_SHOWN];
     char lost[TB_PATH_MAX + 200]; /* the last bytes that were asked for and lost: file, range, node */
 };

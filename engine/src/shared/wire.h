@@ -113,7 +113,9 @@ struct tb_told {
 
 /* What a node says of itself. */
 struct tb_wire_state {
-    uint64_t dirty, extents; /* bytes in its tiers that the PFS lacks; extents that it keeps, as the keeper of files */
+    uint64_t dirty, extents; /* bytes in its tiers that the PFS lacks; extents that it keeps, as the keeper of files, */
+    uint64_t kept_bytes;     /* and the memory of all that it keeps */
+    uint64_t answered;       /* messages of other nodes about files and bytes, since its start */
     uint64_t lends, lent;    /* bytes of its memory for other nodes' buffers; what these use of them, as they told last */
     uint64_t borrows, here;  /* bytes of its own buffers in other nodes' memory; and in the asker's */
     uint64_t here_dirty;     /* of these, what the asker's end would lose */

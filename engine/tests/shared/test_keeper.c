@@ -282,6 +282,23 @@ static void test_malformed(void **state)
     assert_int_equal(reply.told.end, 0);
 }
 
+/* Of a removed file nothing stays; neighbours of one commit are one extent, and a commit of the same bytes adds none. */
+static void test_memory(void **state)
+{
+    uint64_t before = keeper_bytes(), extents = keeper_count();
+    commit(1, 0, 4096);
+    uint64_t one = keeper_bytes();
+    assert_true(one > before + sizeof(struct tb_wire_extent));
+    commit(1, 0, 4096);
+    assert_int_equal(keeper_bytes(), one);
+    commit(1, 8192, 12288);
+    assert_int_equal(keeper_bytes(), one + sizeof(struct tb_wire_extent));
+    assert_int_equal(keeper_count(), extents + 2);
+    forget(state);
+    assert_int_equal(keeper_bytes(), before);
+    assert_int_equal(keeper_count(), extents);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +315,7 @@ int main(void)
         cmocka_unit_test_teardown(test_a_cut_and_a_removal_tell_who_has_to_go, forget),
         cmocka_unit_test_teardown(test_where_ends_where_it_is_full, forget),
         cmocka_unit_test_teardown(test_malformed, forget),
+        cmocka_unit_test_teardown(test_memory, forget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
