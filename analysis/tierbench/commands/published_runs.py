@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
 from tierbench import manual
 from tierbench.base.errors import RecipeError
 from tierbench.commands.arguments import Commands
 from tierbench.commands.messages import console
-from tierbench.recipes import projection, published, rules
+from tierbench.recipes import projection, published, rules, scaling
 
 
 def add(commands: Commands) -> None:
@@ -30,6 +31,12 @@ def add(commands: Commands) -> None:
         help="scale-out of Summit's GPFS and NVMe from published numbers",
     )
     ahead.add_argument("--json", action="store_true", help="the figures, for scripts (default: sentences)")
+    ahead.add_argument(
+        "--measured",
+        type=Path,
+        metavar="NODES.json",
+        help="of make bench-nodes: how nodes that share their tiers scale (default: none)",
+    )
     ahead.set_defaults(function=_project)
 
 
@@ -54,8 +61,19 @@ def _recipes(options: argparse.Namespace) -> None:
 
 
 def _project(options: argparse.Namespace) -> None:
+    if options.measured:
+        _scale(options.measured, as_json=options.json)
+        return
     found = projection.project()
     if options.json:
         print(json.dumps([projection.as_json(p) for p in found], indent=1))
     else:
         print("\n".join(line for p in found for line in projection.sentences(p)))
+
+
+def _scale(file: Path, *, as_json: bool) -> None:
+    lines = scaling.read_costs(file)
+    if as_json:
+        print(json.dumps(scaling.as_json(lines, file), indent=1))
+    else:
+        print("\n".join(scaling.sentences(lines, file)))

@@ -1,1 +1,1 @@
-"""What was run elsewhere: published runs with their numbers, runs that follow from rules, a projection."""
+"""What was run elsewhere: published runs with their numbers, runs that follow from rules, projections."""
