@@ -75,17 +75,17 @@ static bool is_made_by_a_run(const char *name)
            strncmp(name, "." SECRET ".", sizeof("." SECRET)) == 0 || strcmp(name, "peers") == 0;
 }
 
-/* The first name that no run makes, or "". Takes the descriptor. */
+/* The first name that no run makes, or "". Takes the descriptor. What cannot be listed may hold one. */
 static void find_foreign(int fd, char *out, size_t size)
 {
     DIR *d = fdopendir(fd);
-    out[0] = 0;
+    snprintf(out, size, "%s", d ? "" : "a file that cannot be listed");
     for (struct dirent *e; d && !out[0] && (e = readdir(d));)
         if (!is_made_by_a_run(e->d_name))
             snprintf(out, size, "%s", e->d_name);
     if (d)
         closedir(d);
-    else
+    else if (fd >= 0)
         close(fd);
 }
 
