@@ -21,7 +21,7 @@ from workload_worker import PIECE, Checkpoint, Fsx, pattern
 
 LONG = int(os.environ.get("TB_NODES_LONG", 1))
 SEED = int(os.environ.get("TB_SEED", 1))
-NAMES = ("tb-a", "tb-b", "tb-c", "tb-d")
+NAMES = tuple(f"tb-{letter}" for letter in "abcdefgh")
 
 
 @pytest.fixture
@@ -51,7 +51,10 @@ def from_the_pfs(nodes: Nodes) -> int:
     return int(json.loads((nodes.root / "stats.json").read_text())["pfs"]["bytes_read"])
 
 
-@pytest.mark.parametrize(("nodes", "flush"), [(2, "on-close"), (4, "manual")], indirect=["nodes"])
+MANY = [(8, "watermark")] if LONG > 1 else []
+
+
+@pytest.mark.parametrize(("nodes", "flush"), [(2, "on-close"), (4, "manual"), *MANY], indirect=["nodes"])
 def test_checkpoints_of_all_in_one_file(nodes: Nodes, flush: str) -> None:
     steps, pieces, ranks = 3 * LONG, 4, len(nodes.node)
     run(nodes, "checkpoint", steps, pieces, flush=flush)
