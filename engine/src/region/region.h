@@ -183,6 +183,7 @@ struct tb_shadows {
 struct tb_commit {
     struct tb_lock lock;
     _Atomic uint64_t wanted, done, failed; /* numbers of the callers; done <= wanted, failed <= wanted */
+    _Atomic uint32_t event;                /* futex word: moves after the lock is dropped */
 };
 
 /*
