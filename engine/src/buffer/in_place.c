@@ -8,6 +8,7 @@
 #include "buffer/heat.h"
 #include "buffer/map.h"
 #include "buffer/medium.h"
+#include "buffer/unrecorded.h"
 
 #define LONGEST_CHAIN 64u /* after so many the walk is lost in another chain, or is better off with the lock */
 
@@ -99,11 +100,12 @@ bool tb_read_in_place(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t 
     return tb_chunk_is_as_seen(e, chunk.stripe, offset, n, &view);
 }
 
-/* Dirty bytes of the file, and no record, flush or move refers to them. No process cuts the file, and none of it passes through. */
+/* Dirty bytes of the file, and no record, flush or move refers to them, nor does an fsync want to know them. No process cuts the file, and none of it passes through. */
 static bool may_replace(const tb_engine *e, const struct tb_buffer *b, uint32_t file, uint64_t cell, uint32_t lo, size_t n)
 {
     return !(e->region.files[file].flags & (TB_FILE_CUTTING | TB_FILE_COHERENT)) && tb_buffer_is_at(b, file, cell) &&
-           b->fragment == TB_NONE && b->dirty_lo <= lo && lo + n <= b->dirty_hi && !(b->flags & (TB_BUFFER_JOURNALED | TB_BUFFER_SEEN));
+           b->fragment == TB_NONE && b->dirty_lo <= lo && lo + n <= b->dirty_hi && !(b->flags & (TB_BUFFER_JOURNALED | TB_BUFFER_SEEN)) &&
+           !tb_unrecorded_is_known(e, b);
 }
 
 /*

@@ -13,6 +13,7 @@
 #include "buffer/interval.h"
 #include "buffer/slab.h"
 #include "buffer/swap.h"
+#include "buffer/unrecorded.h"
 #include "file/file.h"
 
 /* Neighbouring cells of one chunk and class get different buckets as long as there are enough. */
@@ -371,6 +372,7 @@ void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old)
     tb_map_publish(e, b, file, cell); /* the newer one comes first in the chain: from here on it owns the bytes */
     TB_STEP("replaced");
     take_out(e, old, TB_BUFFER_RETAINED);
+    tb_unrecorded_begin(e, old);
 }
 
 static TB_UNLOCKED uint32_t file_seen(const struct tb_buffer *b, uint64_t *cell)

@@ -17,6 +17,7 @@
 #include "buffer/of_file.h"
 #include "buffer/slab.h"
 #include "buffer/swap.h"
+#include "buffer/unrecorded.h"
 #include "file/claim.h"
 #include "file/state.h"
 #include "flush/backing.h"
@@ -195,6 +196,7 @@ static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, ui
     int rc = tb_interval_prepare(e, b, lo, hi, fill_from_backing, t);
     if (rc)
         return rc;
+    tb_unrecorded_note(e, b, lo, hi);
     note_overwritten(e, b, lo, hi);
     rc = tb_medium_write(e, b, lo, hi - lo, from);
     if (rc) {

@@ -2,7 +2,8 @@
  * fsync: make true for one file what the configuration promises (layer/promise.h). For
  * `fsync: tier` the order is: bytes into a directory tier, sync of the slab, journal
  * records, sync of the journal. A few bytes in memory stay there and go into the journal
- * with their records, which costs one sync instead of two. Whatever fails on the way, the
+ * with their records, which costs one sync instead of two. So do a few bytes of a large buffer that
+ * were written since its last records: these go on to count for the others. Whatever fails on the way, the
  * promise is kept on the PFS instead; after a failed sync of a slab, those of all its
  * buffers are.
  */
@@ -19,6 +20,7 @@
 #include "buffer/medium.h"
 #include "buffer/of_file.h"
 #include "buffer/swap.h"
+#include "buffer/unrecorded.h"
 #include "file/claim.h"
 #include "file/file.h"
 #include "file/state.h"
@@ -93,6 +95,7 @@ struct journaled {
     uint32_t lo, hi; /* the bytes that `sum` covers; none if they are several intervals */
     uint64_t sum;
     uint32_t ref;      /* index in keep.refs */
+    bool is_part;      /* its record is written, of the bytes that no record had, and the buffer may go on to change */
     uint32_t n_voided; /* of the chunk, when it was reserved */
 };
 
@@ -153,6 +156,39 @@ static int note_reserved(tb_engine *e, struct tb_buffer *b, const struct tb_buff
 }
 
 /*
+ * In this node's memory, of a buffer that knows what was written since its durable records. The predecessor keeps these for
+ * the rest of the bytes, so nothing is copied, and no slab is synced.
+ */
+static bool is_part_enough(const tb_engine *e, const struct tb_buffer *b)
+{
+    uint32_t lo, hi;
+    if (e->region.file_nodes || b->flags & TB_BUFFER_JOURNALED || !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier) ||
+        !tb_unrecorded_is_known(e, b))
+        return false;
+    return !tb_unrecorded_bytes(e, b, &lo, &hi) || (hi - lo <= TB_RECORD_BYTES_MAX && tb_journal_takes_bytes(e));
+}
+
+/*
+ * Locked by the chunk from the look to the last record, so that records of the same bytes follow each other as the
+ * bytes did. The version moves: a flush that made the older records void meanwhile must not take these for void, too.
+ */
+static int record_part(struct keep *k, struct tb_buffer *b, const struct tb_buffer_ref *ref, uint32_t i)
+{
+    tb_engine *e = k->e;
+    uint32_t lo, hi, a, z;
+    int rc = 0;
+    if (!tb_unrecorded_bytes(e, b, &lo, &hi))
+        return 0;
+    for (; !rc && tb_interval_dirty(e, b, lo, hi, &a, &z); lo = z)
+        rc = tb_journal_write_bytes(e, k->file, b, a, z);
+    b->version++;
+    TB_STEP("part recorded");
+    k->done[k->n_done++] = (struct journaled){
+        .buffer = tb_buffer_number(e, b), .version = tb_buffer_see(b), .cell = ref->cell, .start = ref->start, .is_part = true, .ref = i};
+    return rc;
+}
+
+/*
  * No directory tier has a buffer of this one's size to give. The bytes go on in buffers of
  * another size, which the next pass lists, also if a write came in between.
  */
@@ -164,33 +200,41 @@ static int move_elsewhere(struct keep *k, uint32_t i)
     return k->missed[i] ? 0 : rc;
 }
 
+/* Locked by the chunk. */
+static int reserve_dirty(struct keep *k, int stripe, struct tb_buffer *b, uint32_t i)
+{
+    tb_engine *e = k->e;
+    int rc = b->flags & TB_BUFFER_JOURNALED ? 0 : reserve(k, stripe, &b);
+    if (!rc && is_doubtful(e, b))
+        rc = -EIO;
+    if (rc)
+        return rc;
+    if (is_persistent(e, b)) {
+        k->in_slabs = true;
+        e->header->journal.slab_unsynced[b->slab] = true;
+    }
+    assert(k->n_done < k->n && b->flags & TB_BUFFER_JOURNALED);
+    rc = note_reserved(e, b, &k->refs[i], &k->done[k->n_done]);
+    k->done[k->n_done].n_voided = e->region.locks->chunk[stripe].n_voided;
+    k->done[k->n_done++].ref = i;
+    return rc;
+}
+
 /* Locked by the chunk. Also takes buffers that another fsync reserved and has not made durable yet. */
 static int reserve_buffer(struct keep *k, uint32_t i)
 {
     tb_engine *e = k->e;
     const struct tb_buffer_ref *ref = &k->refs[i];
     struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    if (tb_unrecorded_are_none(e, b, k->file, ref->cell))
+        return 0;
     int rc = 0, stripe = tb_chunk_lock(e, k->file, ref->start);
     if (stripe < 0)
         return stripe;
     if (!tb_buffer_is_at(b, k->file, ref->cell))
         k->missed[i] = true;
-    else if (tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_DURABLE)) {
-        if (!(b->flags & TB_BUFFER_JOURNALED))
-            rc = reserve(k, stripe, &b);
-        if (!rc && is_doubtful(e, b))
-            rc = -EIO;
-        if (!rc) {
-            if (is_persistent(e, b)) {
-                k->in_slabs = true;
-                e->header->journal.slab_unsynced[b->slab] = true;
-            }
-            assert(k->n_done < k->n && b->flags & TB_BUFFER_JOURNALED);
-            rc = note_reserved(e, b, ref, &k->done[k->n_done]);
-            k->done[k->n_done].n_voided = e->region.locks->chunk[stripe].n_voided;
-            k->done[k->n_done++].ref = i;
-        }
-    }
+    else if (tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_DURABLE))
+        rc = is_part_enough(e, b) && !goes_into_journal(k, b) ? record_part(k, b, ref, i) : reserve_dirty(k, stripe, b, i);
     tb_chunk_unlock(e, stripe);
     return rc == -ENOBUFS ? move_elsewhere(k, i) : rc;
 }
@@ -252,7 +296,9 @@ static int record_buffer(struct keep *k, const struct journaled *j)
     if (stripe < 0)
         return stripe;
     bool there = (b->state == TB_BUFFER_LIVE || b->state == TB_BUFFER_RETAINED) && b->file == k->file && b->cell == j->cell;
-    if (!there || b->version != j->version || is_dropped(k, b, j, stripe))
+    if (j->is_part)
+        ; /* it was recorded when it was looked at */
+    else if (!there || b->version != j->version || is_dropped(k, b, j, stripe))
         k->missed[j->ref] = true;
     else if (is_doubtful(e, b))
         rc = -EIO; /* since it was reserved; the sync that counted may have been one that told nothing */
@@ -271,7 +317,10 @@ static void note_durable(struct keep *k, const struct journaled *j)
     if (stripe < 0)
         return;
     TB_STEP("note durable");
-    if (tb_buffer_is_at(b, k->file, j->cell) && b->version == j->version && b->flags & TB_BUFFER_JOURNALED) {
+    bool same = tb_buffer_is_at(b, k->file, j->cell) && b->version == j->version;
+    if (same && j->is_part && tb_unrecorded_is_known(e, b))
+        tb_unrecorded_forget(e, b);
+    if (same && !j->is_part && b->flags & TB_BUFFER_JOURNALED) {
         tb_buffer_release_prev(e, b);
         tb_map_flag(e, b, TB_BUFFER_DURABLE, 0);
     }

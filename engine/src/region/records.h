@@ -40,6 +40,7 @@ enum tb_buffer_state {
  *   LIVE:  one place in the hash chain of (file, class, cell), one in the list of its file
  *   LIVE, at rest:  DIRTY = (a byte of it is dirty);  start + valid_hi <= size of the file
  *   RECORDED or DURABLE  =>  JOURNALED;  prev != NONE  =>  the buffer prev is RETAINED, and of no other one the prev
+ *   RETAINED and DURABLE:  what its successor got since is in its valid interval (buffer/unrecorded.h), and nothing is dirty
  *   FREE:  fragment = prev = NONE
  */
 struct tb_buffer {

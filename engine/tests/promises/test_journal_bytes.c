@@ -176,6 +176,51 @@ static void many_bytes_go_to_slabs(void **state)
     }
 }
 
+/* Of a large buffer that has records already: where it is then, and that the slab is not written again. */
+static void few_new_bytes_of_many_need_no_slab(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s, false);
+    put(&s, 65536, 65536, 1);
+    keep(&s);
+    uint64_t used = used_of_directories(&s), moved = s.x.engine->header->tier[0].moved_to[1];
+    assert_true(used > 0);
+    for (uint32_t i = 0; i < 20; i++) {
+        put(&s, 65536 + 1000 + i * 3000, 200, 2 + i);
+        put(&s, 65536 + 1100 + i * 3000, 5000, 3 + i);
+        keep(&s);
+        assert_int_equal(s.x.engine->header->tier[0].dirty, 65536);
+        assert_int_equal(s.x.engine->header->tier[0].moved_to[1], moved);
+        assert_int_equal(used_of_directories(&s), used);
+    }
+    uint64_t end = s.x.engine->header->journal.end;
+    keep(&s); /* there is nothing new */
+    assert_int_equal(s.x.engine->header->journal.end, end);
+    put(&s, 65536 + 10, 5000, 4); /* not promised */
+    crash(&s);
+    assert_int_equal(recover(&s), 1);
+    expect_kept(&s);
+    fixture_stop(&s.x);
+}
+
+static void many_new_bytes_go_to_a_slab_again(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s, false);
+    put(&s, 65536, 65536, 1);
+    keep(&s);
+    put(&s, 65536, 10, 2);
+    put(&s, 65536 + 60000, 10, 3);
+    keep(&s);
+    assert_int_equal(s.x.engine->header->tier[0].dirty, 0);
+    crash(&s);
+    assert_int_equal(recover(&s), 1);
+    expect_kept(&s);
+    fixture_stop(&s.x);
+}
+
 /* Each byte of a record, its path and its bytes is another, in turn. */
 static void every_flipped_byte_is_named(void **state)
 {
@@ -317,6 +362,8 @@ static void both_kinds_in_any_order(void **state)
         unsigned random = seed;
         start(&s, false);
         uint64_t up_to = s.x.engine->header->journal.bytes_up_to;
+        if (seed % 2)
+            put(&s, 0, 4 * 65536, seed); /* large buffers, of which then a few bytes change */
         for (int i = 0; i < 60; i++) {
             uint32_t n = 1 + random_of(&random) % (random_of(&random) % 8 ? 6000 : 30000);
             s.x.engine->header->journal.bytes_up_to = random_of(&random) % 3 ? up_to : 0;
@@ -373,11 +420,18 @@ static void the_journal_stays_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(few_bytes_need_no_slab),      cmocka_unit_test(a_fragmented_buffer_needs_no_slab),
-        cmocka_unit_test(many_bytes_go_to_slabs),      cmocka_unit_test(every_flipped_byte_is_named),
-        cmocka_unit_test(senseless_records_are_named), cmocka_unit_test(a_torn_record_takes_nothing),
-        cmocka_unit_test(flushed_bytes_stay),          cmocka_unit_test(parts_of_a_record_are_left),
-        cmocka_unit_test(both_kinds_in_any_order),     cmocka_unit_test(the_journal_stays_bounded),
+        cmocka_unit_test(few_bytes_need_no_slab),
+        cmocka_unit_test(a_fragmented_buffer_needs_no_slab),
+        cmocka_unit_test(many_bytes_go_to_slabs),
+        cmocka_unit_test(every_flipped_byte_is_named),
+        cmocka_unit_test(senseless_records_are_named),
+        cmocka_unit_test(a_torn_record_takes_nothing),
+        cmocka_unit_test(flushed_bytes_stay),
+        cmocka_unit_test(parts_of_a_record_are_left),
+        cmocka_unit_test(few_new_bytes_of_many_need_no_slab),
+        cmocka_unit_test(many_new_bytes_go_to_a_slab_again),
+        cmocka_unit_test(both_kinds_in_any_order),
+        cmocka_unit_test(the_journal_stays_bounded),
     };
     return cmocka_run_group_tests_name("journal_bytes", tests, NULL, NULL);
 }

@@ -38,7 +38,9 @@ static const struct operation script[] = {
     {WRITE, B, 0, 3 * PIECE, NULL, NOBODY},
     {WRITE, C, 0, 20000, NULL, NOBODY},
     {WRITE, D, 5, 70000, NULL, NOBODY},
-    /* records; copies of the buffers that they refer to; records of the copies */
+    /* in place */
+    {WRITE, D, 70, 500, NULL, NOBODY},
+    /* records; copies of the buffers that they refer to; records of the copies, or of what was written to them */
     {FSYNC, A, 0, 0, NULL, NOBODY},
     {WRITE, A, 2 * PIECE + 500, 700, NULL, NOBODY},
     {WRITE, A, 200, 100, NULL, NOBODY},
@@ -58,6 +60,7 @@ static const struct operation script[] = {
     {OPEN, FILL, 0, 0, NULL, NOBODY},
     {WRITE, FILL, 0, MAX_SIZE, NULL, NOBODY},
     {WRITE, A, 2 * PIECE + 2000, 900, NULL, NOBODY},
+    {WRITE, A, 2 * PIECE + 50000, 900, NULL, NOBODY},
     {WRITE, A, 300, 1000, NULL, NOBODY},
     {WRITE, C, 3000, 500, NULL, NOBODY},
     {FSYNC, C, 0, 0, NULL, NOBODY},
