@@ -93,18 +93,21 @@ static void put(struct tb_lines *l, const char *text)
     l->n += n;
 }
 
-/* At most every byte needs two. */
+/* At most every byte needs two. Nearly all names have nothing to escape, and are copied as a whole. */
 static void put_escaped(struct tb_lines *l, const char *text)
 {
-    static const char plain[] = "\t\n\\", letter[] = "tn\\";
-    if (!reserve(l, 2 * strlen(text)))
+    static const char special[] = "\t\n\\", letter[] = "tn\\";
+    size_t n = strlen(text);
+    if (!reserve(l, 2 * n))
         return;
-    for (; *text; text++) {
-        const char *special = strchr(plain, *text);
-        if (special)
-            l->text[l->n++] = '\\';
-        l->text[l->n++] = special ? letter[special - plain] : *text;
+    for (size_t plain; (plain = strcspn(text, special)) < n; text += plain + 1, n -= plain + 1) {
+        memcpy(l->text + l->n, text, plain);
+        l->n += plain;
+        l->text[l->n++] = '\\';
+        l->text[l->n++] = letter[strchr(special, text[plain]) - special];
     }
+    memcpy(l->text + l->n, text, n);
+    l->n += n;
 }
 
 /* Spectral's words to the letter: its own programs and scripts read these lines. */
@@ -176,11 +179,11 @@ int tb_log_append(struct tb_log *log, struct tb_lines *l)
     return rc;
 }
 
-/* In place: the text only becomes shorter. */
+/* In place: the text only becomes shorter. Nearly all texts stay as they are. */
 static void unescape(char *text)
 {
-    char *to = text;
-    for (const char *from = text; *from; from++) {
+    char *to = strchr(text, '\\');
+    for (const char *from = to; from && *from; from++) {
         if (*from == '\\' && from[1]) {
             from++;
             *to++ = *from == 't' ? '\t' : *from == 'n' ? '\n' : *from;
@@ -188,7 +191,8 @@ static void unescape(char *text)
             *to++ = *from;
         }
     }
-    *to = '\0';
+    if (to)
+        *to = '\0';
 }
 
 /* Fields past TB_LOG_FIELDS are left out: a newer program may write more of them. */
