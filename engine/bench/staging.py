@@ -1,6 +1,6 @@
-"""What moving files with a promise costs: tierctl stage over cp, and over cp with a sync, in turn.
+"""What moving files with a promise costs: tierctl stage over cp, and over cp with a sync, by turns.
 
-    staging.py [BUILD_DIR [OUT_DIR]] [--repetitions N] [--only WORD]
+    staging.py [BUILD_DIR [OUT_DIR]] [--repetitions N] [--only WORD] [--within SECONDS]
 
 Two large files and 100,000 small ones, with one stream and with two: as many copies at once are the
 yardstick. The mover fsyncs, compares, and renames each file, and keeps its attributes; cp does none of it.
@@ -8,21 +8,25 @@ So it is held against cp alone, which promises nothing: its bytes may be in memo
 conv=fsync, and for small files cp and an fsync of each, which promise that the bytes are on the device, and
 not that they are right or that a name is never partial; against cp and a sync of the file system; and
 against what a careful user writes: cp -a, diff -r and a sync. On memory, where a promise costs most, and on
-the disk of the build folder. Prints as bench.py does, writes OUT_DIR/staging-<time>.json.
+the disk of the build folder.
+
+All ways of a setting are taken in each of its repetitions, and each begins with another one: so a machine
+that is slow for a while is slow for all of them. A setting has its share of --within. A repetition that
+would go beyond it is left out; the result says how many there were. Prints as bench.py does, writes
+OUT_DIR/staging-<time>.json.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from rows import CannotMeasureError, Pairs, Row
-from session import chosen, finish, measuring, parse, provenance, run
+from session import arguments, chosen, finish, measuring, provenance, run
 from setting import MIB, Bench
 
 BUDGET = 0.9
@@ -65,6 +69,8 @@ DD = """cd "$1" && find . -type f | while read -r file; do
     dd bs=1M conv=fsync status=none if="$file" of="$to" || exit 1
 done"""
 EACH = """cp -r "$1" "$2" && find "$2/${1##*/}" -print0 | xargs -0 sync"""
+WITHIN_S = 450.0
+OURS = "ours"
 YARDSTICKS = {
     "bare": ("cp -r", 'cp -r "$1" "$2"'),
     "fsynced": ("dd conv=fsync", DD),
@@ -74,68 +80,124 @@ YARDSTICKS = {
 }
 
 
-def pairs(bench: Bench, root: Path, make: Callable[[Path], None], streams: int, how: str) -> Pairs:
-    """Rates, as one over seconds."""
-    work = root / "staging"
-    source, config, found = work / "source", work / "stage.yaml", []
-    shutil.rmtree(work, ignore_errors=True)
-    make(source)
-    (work / "pfs").mkdir()
-    slab = "slabs: [{units: 1, share: 1.0}]"
-    config.write_text(
-        f"version: 1\nmode: scratch\npfs: {{path: {work / 'pfs'}}}\n"
-        f"stage_out: {{from: {source}, to: {work / 'pfs'}, streams: {streams}}}\n"
-        f"tiers:\n  - {{name: ram, medium: memory, capacity: 8MiB, block: 4KiB, {slab}}}\n"
-    )
-    for _ in range(bench.repetitions):
-        ours, theirs = work / "ours", work / "theirs"
-        for folder in (ours, theirs):
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
+@dataclass(frozen=True)
+class Setting:
+    """What is copied, where, and how many at once."""
+
+    what: str
+    where: str
+    streams: int
+
+    @property
+    def ways(self) -> list[str]:
+        """What the mover is held against here."""
+        left_out = {
+            ("small", "fsynced"),  # a process for each file would be what is measured
+            ("large", "each"),
+            ("memory", "synced"),
+        }
+        return [way for way in YARDSTICKS if not {(self.what, way), (self.where, way)} & left_out]
+
+    def row(self, how: str, turns: Turns) -> Row:
+        """The mover over one of the ways."""
+        amount = "100,000 files of 4 KiB" if self.what == "small" else "1 GiB in two files"
+        path = f"tierctl stage of {amount}, streams: {self.streams}, {self.where}"
+        cp = f"{'' if self.streams == 1 else 'two times '}{YARDSTICKS[how][0]}"
+        return Row(path, cp, "at least", BUDGET, lambda bench: turns.pairs(bench, self, how))
+
+
+class Folders:
+    """Where one setting works."""
+
+    def __init__(self, bench: Bench, setting: Setting) -> None:
+        """All of its files, made anew."""
+        self.work = (bench.root if setting.where == "memory" else bench.disk) / "staging"
+        self.source, self.config, self.to = self.work / "source", self.work / "stage.yaml", self.work / "to"
+        self.tierctl, self.streams = str(bench.build / "bin/tierctl"), setting.streams
+        self.remove()
+        (make_small if setting.what == "small" else make_large)(self.source)
+        slab = "slabs: [{units: 1, share: 1.0}]"
+        self.config.write_text(
+            f"version: 1\nmode: scratch\npfs: {{path: {self.work / 'pfs'}}}\n"
+            f"stage_out: {{from: {self.source}, to: {self.work / 'pfs'}, streams: {setting.streams}}}\n"
+            f"tiers:\n  - {{name: ram, medium: memory, capacity: 8MiB, block: 4KiB, {slab}}}\n"
+        )
+        (self.work / "manifest").write_text(f"{self.source} {self.to / 'all'}\n")
+
+    def remove(self) -> None:
+        """Whatever is there."""
+        subprocess.run(["rm", "-rf", str(self.work)], check=True)  # noqa: S603, S607 - rmtree takes twice as long
+
+    def seconds_of(self, how: str) -> float:
+        """One turn, from a file system without dirty bytes."""
+        subprocess.run(["rm", "-rf", str(self.to)], check=True)  # noqa: S603, S607
+        for folder in (self.to, self.work / "pfs"):
+            folder.mkdir(exist_ok=True)
         os.sync()
-        halves = [[str(source)]] if streams == 1 else [[str(source / "0")], [str(source / "1")]]
-        script = YARDSTICKS[how][1]
-        copies = [["sh", "-c", script, "sh", *half, str(theirs)] for half in halves]
-        cp = seconds(copies, theirs if how in ("synced", "careful") else None)
-        os.sync()
-        manifest = work / "manifest"
-        manifest.write_text(f"{source} {ours / 'all'}\n")
-        tierctl = str(bench.build / "bin/tierctl")
-        shutil.rmtree(work / "log", ignore_errors=True)
-        (work / "log").mkdir()
-        words = ["--manifest", str(manifest), "-c", str(config), "--log", str(work / "log")]
-        found.append((1 / seconds([[tierctl, "stage", *words]]), 1 / cp))
-    shutil.rmtree(work)
-    return found
+        if how == OURS:
+            log = self.to / "log"
+            log.mkdir()
+            words = ["--manifest", str(self.work / "manifest"), "-c", str(self.config), "--log", str(log)]
+            return seconds([[self.tierctl, "stage", *words]])
+        halves = [[self.source]] if self.streams == 1 else [[self.source / "0"], [self.source / "1"]]
+        copies = [["sh", "-c", YARDSTICKS[how][1], "sh", *map(str, half), str(self.to)] for half in halves]
+        return seconds(copies, self.to if how in ("synced", "careful") else None)
 
 
-def row(what: str, streams: int, how: str, where: str) -> Row:
-    """One amount, on memory or on disk."""
-    make = make_small if what == "small" else make_large
+class Turns:
+    """The seconds of all ways of a setting, measured when its first row asks."""
 
-    def measure(bench: Bench) -> Pairs:
-        return pairs(bench, bench.root if where == "memory" else bench.disk, make, streams, how)
+    def __init__(self, within: float) -> None:
+        """Nothing is wanted yet."""
+        self.end = time.monotonic() + within
+        self.wanted: dict[Setting, list[str]] = {}
+        self.found: dict[Setting, list[dict[str, float]]] = {}
 
-    amount = "100,000 files of 4 KiB" if what == "small" else "1 GiB in two files"
-    path = f"tierctl stage of {amount}, streams: {streams}, {where}"
-    cp = f"{'' if streams == 1 else 'two times '}{YARDSTICKS[how][0]}"
-    return Row(path, cp, "at least", BUDGET, measure)
+    def pairs(self, bench: Bench, setting: Setting, how: str) -> Pairs:
+        """Rates, as one over seconds."""
+        if setting not in self.found:
+            self.measure(bench, setting)
+        if not self.found[setting]:
+            raise CannotMeasureError("not measured, as another way of its repetition failed")
+        return [(1 / turn[OURS], 1 / turn[how]) for turn in self.found[setting]]
+
+    def measure(self, bench: Bench, setting: Setting) -> None:
+        """At least one repetition, and as many as fit into the share of the setting."""
+        now = time.monotonic()
+        end = now + (self.end - now) / (len(self.wanted) - len(self.found))
+        found = self.found[setting] = []
+        ways = [OURS, *self.wanted[setting]]
+        folders = Folders(bench, setting)
+        longest = 0.0
+        for i in range(bench.repetitions):
+            start = time.monotonic()
+            if i and start + longest > end:
+                break
+            at = i % len(ways)
+            found.append({how: folders.seconds_of(how) for how in ways[at:] + ways[:at]})
+            longest = max(longest, time.monotonic() - start)
+        folders.remove()
 
 
 def main() -> int:
     """Measure all of it."""
-    args = parse()
-    rows = [
-        row(what, streams, how, where)
+    parser = arguments("Measure what moving files with a promise costs.")
+    parser.add_argument(
+        "--within", type=float, default=WITHIN_S, help=f"seconds for all of it ({WITHIN_S:.0f})"
+    )
+    args = parser.parse_args()
+    settings = [
+        Setting(what, where, streams)
         for where in ("disk", "memory")
         for what in ("large", "small")
-        for how in YARDSTICKS
         for streams in (1, 2)
-        if not (how == "synced" and where == "memory")
-        if not (how == "fsynced" and what == "small")  # a process for each file would be what is measured
-        if not (how == "each" and what == "large")
     ]
-    wanted = chosen(rows, args)
+    turns = Turns(args.within)
+    every = [(setting, how, setting.row(how, turns)) for setting in settings for how in setting.ways]
+    wanted = chosen([row for _, _, row in every], args)
+    for setting, how, row in every:
+        if row in wanted:
+            turns.wanted.setdefault(setting, []).append(how)
     with measuring(args) as bench:
         about = provenance(bench)
         run(bench, wanted)
