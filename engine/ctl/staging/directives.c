@@ -61,13 +61,16 @@ int directive_refuse(const struct directives *all, const struct directive *one, 
     return ctl_fail("%s:%u: %s %s: %s", all->script, one->line, all->word, directive_name(one->verb), text);
 }
 
-/* Decimal and binary units, as both systems' manuals have them. A number without a unit is refused. */
+/*
+ * Decimal and binary units, as both systems' manuals have them. A number without a unit is refused. One that is larger than any file
+ * system becomes the largest that can be said: no place has so much.
+ */
 int directive_capacity(const char *text, uint64_t *bytes)
 {
     static const char letters[] = "KMGTP";
     char *end;
     double number = isdigit((unsigned char)*text) ? strtod(text, &end) : -1;
-    if (number <= 0)
+    if (number <= 0 || end != text + strspn(text, "0123456789.")) /* strtod takes 0x10 and 1e3 as well */
         return -EINVAL;
     const char *letter = *end ? strchr(letters, *end) : NULL;
     bool binary = letter && end[1] == 'i';
@@ -75,7 +78,7 @@ int directive_capacity(const char *text, uint64_t *bytes)
         return -EINVAL;
     for (const char *l = letters; l <= letter; l++)
         number *= binary ? 1024 : 1000;
-    *bytes = (uint64_t)number;
+    *bytes = number < 0x1p64 ? (uint64_t)number : UINT64_MAX;
     return 0;
 }
 
@@ -108,7 +111,8 @@ static bool is_access_mode(const char *value)
 /* A name becomes a folder and a part of a variable's name, so it holds nothing that a shell or a path would read. */
 static bool is_name(const char *value)
 {
-    return *value && strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(value);
+    size_t n = strlen(value);
+    return n > 0 && n <= DIRECTIVE_NAME_MAX && strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == n;
 }
 
 /* The pools of a site are not known here, so pool= takes any value that is not empty. */
@@ -122,7 +126,7 @@ static int check_value(const struct directives *all, const struct directive *d, 
     if (key == KEY_CAPACITY && directive_capacity(value, &bytes))
         return directive_refuse(all, d, "capacity=%s; allowed: a size as 100GiB or 1TB", value);
     if (key == KEY_NAME && !is_name(value))
-        return directive_refuse(all, d, "name=%s; allowed: letters, digits, - and _", value);
+        return directive_refuse(all, d, "name=%s; allowed: letters, digits, - and _, at most %d", value, DIRECTIVE_NAME_MAX);
     if (key == KEY_PROFILE && !is_one_of(value, "default, polite, verified"))
         return directive_refuse(all, d, "profile=%s; allowed: default, polite, verified", value);
     if (key == KEY_CONFIGURATION && strcmp(value, "scratch") != 0)
@@ -191,12 +195,17 @@ static const char *after_word(const char *line, const char *word)
     return strncmp(line, word, n) == 0 && (isspace((unsigned char)line[n]) || !line[n]) ? line + n : NULL;
 }
 
-/* The directive counts before its line is read, so directives_free finds it also after a refusal. */
-static int add_line(struct directives *all, const char *line, unsigned number)
+/*
+ * The directive counts before its line is read, so directives_free finds it also after a refusal. `n`: bytes of the line; what is after
+ * a zero byte would be passed over without a word.
+ */
+static int add_line(struct directives *all, const char *line, size_t n, unsigned number)
 {
     const char *rest = after_word(line, all->word);
     if (!rest)
         return 0;
+    if (strlen(line) != n)
+        return ctl_fail("%s:%u: a zero byte in the line; allowed: text", all->script, number);
     struct directive **more = realloc(all->one, (all->n + 1) * sizeof(struct directive *));
     if (more)
         all->one = more;
@@ -216,9 +225,10 @@ int directives_read(struct directives *all, const char *script, const char *word
     FILE *in = ctl_input_open(script, &why);
     char *line = NULL;
     size_t room = 0;
+    ssize_t n;
     int rc = in ? 0 : ctl_fail("%s: %s", script, why);
-    for (unsigned n = 1; !rc && getline(&line, &room, in) > 0; n++)
-        rc = add_line(all, line, n);
+    for (unsigned number = 1; !rc && (n = getline(&line, &room, in)) > 0; number++)
+        rc = add_line(all, line, (size_t)n, number);
     if (in && (why = ctl_input_close(in)) && !rc)
         rc = ctl_fail("%s: %s", script, why);
     free(line);

@@ -24,6 +24,7 @@ enum directive_verb {
 };
 
 #define DIRECTIVE_KEYS 10
+#define DIRECTIVE_NAME_MAX 64
 
 struct directive {
     enum directive_verb verb;

@@ -21,14 +21,18 @@
 
 #define MARK ".tierbench-job"
 
+/* One of two folders under one name would be lost to the script, and files for the one would go to the other. */
 static int add_variable(struct stage_job *j, const struct directive *d, const char *prefix, const char *name, const char *path)
 {
     if (j->n_variables == JOB_VARIABLES)
         return directive_refuse(&j->directives, d, "more than %d folders", JOB_VARIABLES);
-    char *to = j->variable[j->n_variables].name;
-    snprintf(to, sizeof(j->variable[0].name), "%s%.60s", prefix, name);
-    for (; *to; to++)
+    char *const new = j->variable[j->n_variables].name;
+    snprintf(new, sizeof(j->variable[0].name), "%s%s", prefix, name);
+    for (char *to = new; *to; to++)
         *to = *to == '-' ? '_' : *to; /* no variable has a dash */
+    for (int i = 0; i < j->n_variables; i++)
+        if (strcmp(j->variable[i].name, new) == 0)
+            return directive_refuse(&j->directives, d, "$%s is a folder's already; allowed: a folder of another name", new);
     snprintf(j->variable[j->n_variables].value, PATH_MAX, "%s", path);
     j->n_variables++;
     return 0;
@@ -39,6 +43,10 @@ static int job_folder(struct stage_job *j, const struct directive *d, const char
 {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/%s/%s", j->place, j->id, folder);
+    for (int i = 0; i < j->n_variables; i++)
+        if (strcmp(j->variable[i].value, path) == 0)
+            return directive_refuse(&j->directives, d, "the folder %s is $%s; allowed: a folder of another name", folder,
+                                    j->variable[i].name);
     return add_variable(j, d, "DW_JOB_", variable, path);
 }
 

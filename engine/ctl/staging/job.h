@@ -22,7 +22,7 @@ struct stage_job {
     const char *place, *id;
     bool is_away; /* the place is not on this node: what is in it cannot be checked */
     struct {
-        char name[80], value[PATH_MAX];
+        char name[32 + DIRECTIVE_NAME_MAX], value[PATH_MAX];
     } variable[JOB_VARIABLES];
     int n_variables;
     struct pairs in, out;

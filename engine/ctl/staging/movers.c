@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "common/ctl.h"
 #include "common/signals.h"
 #include "config/config.h"
+#include "staging/pairs.h"
 #include "staging/progress.h"
 #include "text/text.h"
 
@@ -281,6 +283,25 @@ int ctl_mover_finish(struct ctl_mover *mover)
     return rc;
 }
 
+/* Before a program starts, all of it has to find room; what comes beside a program may also go again. */
+static int check_room(const struct tb_config_stage *s)
+{
+    char from[TB_PATH_MAX], to[TB_PATH_MAX];
+    struct statvfs fs;
+    strcpy(from, s->from);
+    strcpy(to, s->to);
+    int rc = ctl_real_path("stage_in.from", from, sizeof(from));
+    if (rc || (rc = ctl_real_path("stage_in.to", to, sizeof(to))))
+        return rc;
+    if (statvfs(to, &fs) || !fs.f_blocks)
+        return 0; /* it does not say */
+    uint64_t need = pairs_bytes(&(struct tb_pair){from, to}), room = (uint64_t)fs.f_bavail * fs.f_frsize;
+    if (need <= room)
+        return 0;
+    return ctl_fail("stage_in.to: %s: no room: %llu bytes are to go there; allowed: the %llu that are free", s->to,
+                    (unsigned long long)need, (unsigned long long)room);
+}
+
 int ctl_stage_in_start(const struct tb_config_stage *settings, const char *log_folder, const char *asked, struct ctl_mover *mover)
 {
     char from[TB_PATH_MAX], to[TB_PATH_MAX];
@@ -298,6 +319,8 @@ int ctl_stage_in_start(const struct tb_config_stage *settings, const char *log_f
 int ctl_stage_in(const struct tb_config_stage *settings, const char *log_folder)
 {
     struct ctl_mover mover;
-    int rc = ctl_stage_in_start(settings, log_folder, NULL, &mover);
+    int rc = check_room(settings);
+    if (!rc)
+        rc = ctl_stage_in_start(settings, log_folder, NULL, &mover);
     return rc ? rc : ctl_mover_finish(&mover);
 }

@@ -101,26 +101,36 @@ int pairs_read_manifest(struct pairs *p, const char *file)
     FILE *in = ctl_input_open(file, &why);
     char *line = NULL;
     size_t room = 0;
+    ssize_t n;
     p->file = file;
     int rc = in ? 0 : ctl_fail("%s: %s", file, why);
-    for (unsigned n = 1; !rc && getline(&line, &room, in) > 0; n++)
-        rc = take_line(p, line, n);
+    for (unsigned number = 1; !rc && (n = getline(&line, &room, in)) > 0; number++)
+        rc = strlen(line) == (size_t)n ? take_line(p, line, number)
+                                       : ctl_fail("%s:%u: a zero byte in the line; allowed: SOURCE DESTINATION", file, number);
     if (in && (why = ctl_input_close(in)) && !rc)
         rc = ctl_fail("%s: %s", file, why);
     free(line);
     return rc;
 }
 
-/*
- * Bytes of the files in it. Lengths, not blocks: holes are counted in full. The check errs to the safe side.
- */
-static uint64_t bytes_of(const char *path)
+/* By size and time, as a mover leaves a file: what came before a crash takes no more room. */
+static bool is_there(const struct tb_pair *one, const FTSENT *e)
 {
-    char *const paths[] = {(char *)path, NULL};
+    char path[PATH_MAX];
+    struct stat st;
+    return (size_t)snprintf(path, sizeof(path), "%s%s", one->destination, e->fts_path + strlen(one->source)) < sizeof(path) &&
+           lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == e->fts_statp->st_size &&
+           st.st_mtim.tv_sec == e->fts_statp->st_mtim.tv_sec && st.st_mtim.tv_nsec == e->fts_statp->st_mtim.tv_nsec;
+}
+
+/* Lengths, not blocks: holes are counted in full. The check errs to the safe side. */
+uint64_t pairs_bytes(const struct tb_pair *one)
+{
+    char *const paths[] = {one->source, NULL};
     uint64_t bytes = 0;
     FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
     for (FTSENT *e; fts && (e = fts_read(fts));)
-        if (e->fts_info == FTS_F)
+        if (e->fts_info == FTS_F && !is_there(one, e))
             bytes += (uint64_t)e->fts_statp->st_size;
     if (fts)
         fts_close(fts);
@@ -183,7 +193,7 @@ static int check_room(const struct pairs *p, size_t i, struct rooms *rooms)
         return 0; /* further file systems are not counted: a full one is told while files are moved */
     if (k == rooms->n)
         rooms->device[rooms->n++] = here.st.st_dev;
-    rooms->need[k] += bytes_of(p->one[i].source);
+    rooms->need[k] += pairs_bytes(&p->one[i]);
     uint64_t room = (uint64_t)here.fs.f_bavail * here.fs.f_frsize;
     if (rooms->need[k] <= room)
         return 0;

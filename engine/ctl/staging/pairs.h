@@ -36,4 +36,7 @@ int pairs_follow(struct pairs *pairs);
  */
 int pairs_check(const struct pairs *pairs, int sources_exist, const char *absent);
 
+/* Of the files in its source that the destination does not have yet. */
+uint64_t pairs_bytes(const struct tb_pair *one);
+
 #endif

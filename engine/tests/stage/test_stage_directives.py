@@ -259,6 +259,18 @@ def test_a_manifest(site: Site) -> None:
     assert {p.name: p.read_text() for p in site.pfs.iterdir()} == {"a": "1\n", 'with "blank': "2\n"}
 
 
+def test_what_is_at_its_destination_needs_no_room(site: Site) -> None:
+    """Else nothing would go on after a crash where most of a large file system was moved."""
+    (site.root / "manifest").write_text(f"sparse {site.pfs}/x\n")
+    for path in (site.root / "sparse", site.pfs / "x"):
+        with path.open("wb") as sparse:
+            sparse.truncate(1 << 43)
+        os.utime(path, (1, 1))
+    stage(site, "--manifest", "manifest", "--check")
+    os.utime(site.pfs / "x", (1, 2))
+    assert "no room" in stage(site, "--manifest", "manifest", "--check", status=2)
+
+
 def test_the_list_of_what_is_left_is_a_manifest(site: Site) -> None:
     left = site.root / "left"
     site.run(
@@ -281,7 +293,29 @@ def test_the_list_of_what_is_left_is_a_manifest(site: Site) -> None:
         ("#DW stage_in type=fil source=a destination=b", "type=fil; allowed: file, directory, list"),
         ("#DW stage_in type=file source=a", "destination is missing"),
         ("#DW jobdw type=xfs capacity=1Gi", "capacity=1Gi; allowed: a size as 100GiB or 1TB"),
-        ("#DW jobdw type=xfs capacity=900PB", "capacity=900PB; allowed: the "),
+        ("#DW jobdw type=xfs capacity=0x10GiB", "capacity=0x10GiB; allowed: a size as 100GiB or 1TB"),
+        ("#DW jobdw type=xfs name=n capacity=900PB", "capacity=900PB; allowed: the "),
+        ("#DW jobdw type=xfs name=n capacity=99999PB", "capacity=99999PB; allowed: the "),
+        (
+            "#DW jobdw type=xfs capacity=1KB",
+            "the folder striped is $DW_JOB_STRIPED; allowed: a folder of another",
+        ),
+        (
+            "#DW jobdw type=xfs name=striped capacity=1KB",
+            "the folder striped is $DW_JOB_STRIPED; allowed: a ",
+        ),
+        (
+            "#DW jobdw type=xfs name=a-b capacity=1KB\n#DW jobdw type=xfs name=a_b capacity=1KB",
+            "job.sh:8: #DW jobdw: $DW_JOB_a_b is a folder's already; allowed: a folder of another name",
+        ),
+        (
+            f"#DW persistentdw name={'n' * 65}",
+            f"name={'n' * 65}; allowed: letters, digits, - and _, at most 64",
+        ),
+        (
+            "#DW copy_out source={root}/a destination={root}/pfs/b\0 profile=polite",
+            "job.sh:7: a zero byte in the line; allowed: text",
+        ),
         ("#DW jobdw type=raw capacity=1GiB", "type=raw; allowed: scratch, xfs, gfs2, lustre"),
         ("#DW jobdw type=xfs type=xfs capacity=1GiB", "type= is there twice"),
         (
@@ -348,6 +382,13 @@ def test_a_source_that_a_directive_names_by_a_link_is_followed(site: Site, job: 
     (site.root / "manifest").write_text(f"latest {site.pfs}/link\n")
     stage(site, "--manifest", "manifest")
     assert (site.pfs / "link").readlink() == Path("input")
+
+
+def test_a_zero_byte_in_a_manifest_is_refused(site: Site) -> None:
+    """Else the name would end there, and be another file's."""
+    (site.root / "manifest").write_text(f"manifest {site.pfs}/a\0b\n")
+    assert "manifest:1: a zero byte in the line" in stage(site, "--manifest", "manifest", status=2)
+    assert site.names() == set()
 
 
 @pytest.mark.parametrize("text", ["a\n", "a b c\n", '"a b\n'])

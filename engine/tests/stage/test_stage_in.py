@@ -154,6 +154,17 @@ def test_a_program_without_its_input_is_not_started(site: Site) -> None:
     assert not (site.root / "ran").exists()
 
 
+def test_files_without_room_are_refused_before_the_program(site: Site) -> None:
+    (site.root / "mesh").mkdir()
+    with (site.root / "mesh" / "sparse").open("wb") as sparse:
+        sparse.truncate(1 << 43)
+    config = site.config("streams: 1")
+    config.write_text(config.read_text() + f"stage_in: {{from: {site.root}/mesh, to: {site.bb}}}\n")
+    out = site.tierctl("run", "-c", str(config), "--", "touch", "ran", status=2)
+    assert f"stage_in.to: {site.bb}: no room: {1 << 43} bytes are to go there; allowed: the " in out.stderr
+    assert not (site.root / "ran").exists() and not list(site.bb.iterdir()) and site.names() == set()
+
+
 REMOVES = """
 import os, shutil
 while not os.path.exists("bb/d/early"): pass
