@@ -101,6 +101,12 @@ static int stage_manifest(const struct stage *s)
     return rc;
 }
 
+static int move_out(const struct stage *s, struct stage_job *j)
+{
+    int rc = stage_job_check_places(j);
+    return rc ? rc : move_job(s, &j->out, &j->settings);
+}
+
 /*
  * The script under its own interpreter; its exit status as a shell says it. A script that may not be executed is given to sh.
  */
@@ -147,7 +153,7 @@ static int run_job(const struct stage *s, struct stage_job *j)
     rc = move_job(s, &j->in, &j->settings);
     if (!rc) {
         program = run_script(j);
-        rc = move_job(s, &j->out, &j->settings);
+        rc = move_out(s, j);
     }
     if (!rc)
         rc = stage_job_tear_down(j);
@@ -172,7 +178,7 @@ static int run_phase(const struct stage *s, struct stage_job *j)
     if (strcmp(s->phase, "in") == 0)
         return move_job(s, &j->in, &j->settings);
     if (strcmp(s->phase, "out") == 0)
-        return move_job(s, &j->out, &j->settings);
+        return move_out(s, j);
     if (strcmp(s->phase, "env") == 0)
         return stage_job_print_variables(j), 0;
     if (strcmp(s->phase, "teardown") == 0)

@@ -243,7 +243,7 @@ static int run(struct wait *w)
     name_open(w);
     end_mover(w, complete);
     rc = ctl_progress_end(&w->progress, complete);
-    int written = rc && w->left ? tb_left_of_ledger(&w->ledger, w->left) : 0;
+    int written = w->left ? tb_left_of_ledger(&w->ledger, w->left) : 0;
     if (written)
         ctl_fail("--left %s: %s", w->left, strerror(-written));
     return rc;

@@ -333,6 +333,18 @@ static void begin_finds(struct mover *m)
     m->finds.to = p->settings->to;
 }
 
+/* The folder that is watched for, or that a program asks for, stays; those of a list may be made anew. */
+static int add_roots(struct mover *m)
+{
+    const struct tb_mover_plan *p = m->plan;
+    int rc = 0;
+    if (m->finds.from || p->asked)
+        return tb_roots_add(&m->carries.roots, m->finds.from ? m->finds.to : p->pairs->destination);
+    for (size_t i = 0; i < p->n_pairs && !rc; i++)
+        rc = tb_roots_add_above(&m->carries.roots, p->pairs[i].destination);
+    return rc;
+}
+
 /*
  * The lease first: two movers of one folder would both enqueue each file. The ledger is read under it, and the streams
  * come last, when all that they use is there.
@@ -340,15 +352,16 @@ static void begin_finds(struct mover *m)
 static int begin(struct mover *m)
 {
     const struct tb_mover_plan *p = m->plan;
-    const char *from = m->finds.from, *root = from ? m->finds.to : p->asked ? p->pairs->destination : NULL;
+    const char *from = m->finds.from;
     have_files_open();
     int rc = tb_be_polite(p->settings);
     if (!rc)
         rc = tb_mover_lease_take(&m->lease, p->log_folder, m->host, from ? from : m->id);
     if (rc)
         return rc;
-    if ((rc = tb_ledger_open(&m->ledger, p->log_folder)) ||
-        (rc = tb_carries_begin(&m->carries, p->settings, &m->ledger, m->host, root, p->asked != NULL, &stop)))
+    rc = tb_ledger_open(&m->ledger, p->log_folder);
+    tb_carries_begin(&m->carries, p->settings, &m->ledger, m->host, p->asked != NULL, &stop);
+    if (rc || (rc = add_roots(m)))
         return tb_mover_lease_give_back(&m->lease), rc;
     begin_time(m);
     strcpy(m->answered, m->ledger.asked);

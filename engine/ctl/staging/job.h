@@ -38,6 +38,8 @@ int stage_job_check(struct stage_job *job);
  * `is_new` one that is there is refused, because an earlier job may have left in it what could not be staged out.
  */
 int stage_job_set_up(const struct stage_job *job, bool is_new);
+/* Before files are staged out: what took them at the set-up is mounted still. 0, or EXIT_DRAIN_FAILED, said. */
+int stage_job_check_places(const struct stage_job *job);
 /* To standard output, for a shell; and into this process's environment. */
 void stage_job_print_variables(const struct stage_job *job);
 void stage_job_set_variables(const struct stage_job *job);

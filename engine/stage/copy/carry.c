@@ -52,14 +52,12 @@ bool tb_file_has_writer(const char *path)
     return has;
 }
 
-int tb_carries_begin(struct tb_carries *moves, const struct tb_config_stage *settings, struct tb_ledger *ledger, const char *host,
-                     const char *root, bool beside_program, const atomic_bool *stop)
+void tb_carries_begin(struct tb_carries *moves, const struct tb_config_stage *settings, struct tb_ledger *ledger, const char *host,
+                      bool beside_program, const atomic_bool *stop)
 {
-    struct stat st = {0};
     *moves = (struct tb_carries){.settings = settings,
                                  .ledger = ledger,
                                  .host = host,
-                                 .root = root,
                                  .stop = stop,
                                  .uid = geteuid(),
                                  .gid = getegid(),
@@ -67,29 +65,18 @@ int tb_carries_begin(struct tb_carries *moves, const struct tb_config_stage *set
     tb_links_begin(&moves->links);
     tb_rate_begin(&moves->rate, settings->bandwidth);
     tb_brought_begin(&moves->brought, beside_program);
-    if (root && stat(root, &st))
-        return -errno;
-    moves->root_device = st.st_dev;
-    moves->root_inode = st.st_ino;
-    return 0;
-}
-
-/* Else the PFS is not mounted, and the folder of the same name below would take the file. */
-static bool root_is_there(const struct tb_carries *moves)
-{
-    struct stat st;
-    return !moves->root || (stat(moves->root, &st) == 0 && st.st_dev == moves->root_device && st.st_ino == moves->root_inode);
 }
 
 void tb_carries_end(struct tb_carries *moves)
 {
     tb_links_end(&moves->links);
     tb_brought_end(&moves->brought);
+    tb_roots_end(&moves->roots);
 }
 
 bool tb_carry_is_removed(struct tb_carries *moves, const char *destination)
 {
-    return tb_brought_is_removed(&moves->brought, destination) && root_is_there(moves);
+    return tb_brought_is_removed(&moves->brought, destination) && tb_roots_are_there(&moves->roots, destination);
 }
 
 /* A mkdir leaves out setgid, and a default ACL of the folder above changes the mode. The owner first, as its change may clear mode bits. */
@@ -120,7 +107,7 @@ static int make_one(struct tb_carries *moves, struct tb_folders *folders, const 
     if (!above)
         return -errno;
     above->is_changed = true;
-    return root_is_there(moves) ? 0 : -ENODEV;
+    return tb_roots_are_there(&moves->roots, path) ? 0 : -ENODEV;
 }
 
 /*
@@ -133,7 +120,7 @@ int tb_carry_make_folders(struct tb_carries *moves, struct tb_folders *folders, 
     size_t n = strlen(destination), k = strlen(source);
     if (n >= sizeof(path) || k >= sizeof(like))
         return -ENAMETOOLONG;
-    if (!root_is_there(moves))
+    if (!tb_roots_are_there(&moves->roots, destination))
         return -ENODEV;
     memcpy(path, destination, n + 1);
     memcpy(like, source, k + 1);
@@ -192,7 +179,7 @@ static int open_destination(struct tb_carries *moves, struct tb_folders *folders
         return -errno;
     if (folders->first == known)
         return 0;
-    int rc = root_is_there(moves) ? tb_brought_meet(&moves->brought, m->folder->path) : -ENODEV;
+    int rc = tb_roots_are_there(&moves->roots, m->folder->path) ? tb_brought_meet(&moves->brought, m->folder->path) : -ENODEV;
     if (!rc && m->is_retry)
         sync_above(folders, m);
     if (!rc)
@@ -202,13 +189,15 @@ static int open_destination(struct tb_carries *moves, struct tb_folders *folders
     return rc;
 }
 
-/* As tb_bytes_equal. */
+/* As tb_bytes_equal. What has them is on the storage after that: it may be a user's copy, which no program has fsynced. */
 static int has_bytes_of(const struct tb_carries *moves, int with, int at, const char *path)
 {
     int fd = openat(at, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;
     int same = tb_bytes_equal(with, fd, moves->stop);
+    if (same > 0 && fsync(fd))
+        same = -errno;
     close(fd);
     return same;
 }

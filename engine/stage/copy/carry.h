@@ -23,17 +23,16 @@
 #include "stage/copy/links.h"
 #include "stage/log/ledger.h"
 #include "stage/copy/rate.h"
+#include "stage/copy/roots.h"
 
 /* What all moves of a mover share. */
 struct tb_carries {
     const struct tb_config_stage *settings;
     struct tb_ledger *ledger;
     const char *host;
-    const char *root; /* a folder that no move makes: without it the PFS is not mounted; NULL: none */
-    uid_t uid;        /* of this process: asked once, not for each file */
+    struct tb_roots roots; /* without them the PFS is not mounted */
+    uid_t uid;             /* of this process: asked once, not for each file */
     gid_t gid;
-    dev_t root_device;
-    ino_t root_inode;
     struct tb_rate rate;
     const atomic_bool *stop;
     pthread_mutex_t links_mutex; /* held while a file with several links is moved */
@@ -71,9 +70,9 @@ struct tb_carry {
     char beside[40];
 };
 
-/* `root` may be NULL; `beside_program`: a program runs, and a folder that it removes is not made again. 0 or -errno. */
-int tb_carries_begin(struct tb_carries *carries, const struct tb_config_stage *settings, struct tb_ledger *ledger, const char *host,
-                     const char *root, bool beside_program, const atomic_bool *stop);
+/* `beside_program`: a program runs, and a folder that it removes is not made again. Roots are added after it. */
+void tb_carries_begin(struct tb_carries *carries, const struct tb_config_stage *settings, struct tb_ledger *ledger, const char *host,
+                      bool beside_program, const atomic_bool *stop);
 void tb_carries_end(struct tb_carries *carries);
 
 /* Open both; after it `bytes` may be worked on by several threads, if `has_bytes`. */

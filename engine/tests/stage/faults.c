@@ -83,7 +83,7 @@ SHOWN int fsync(int fd)
     int folder = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     int own = readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, "/.tierbench-");
-    enum due due = folder || own ? what_is_due(folder ? "fsync-folder" : "fsync") : NOTHING;
+    enum due due = what_is_due(folder ? "fsync-folder" : own ? "fsync" : "fsync-there");
     int done = due == FAILURE ? -1 : NEXT(fsync)(fd);
     if (due == DAMAGE)
         spoil(fd);

@@ -106,6 +106,19 @@ def test_an_error_that_stays_is_reported_by_name(site: Site) -> None:
     site.assert_same()
 
 
+def test_a_copy_that_is_there_is_on_the_storage_before_it_is_told(site: Site) -> None:
+    """A user made it, and perhaps no program has fsynced it."""
+    out = site.run(
+        "echo > pfs/x && touch -d @1 pfs/x && cp -p pfs/x bb/x",
+        "retries: 1",
+        fault=f"fsync-there:1:2:{errno.EIO}",
+        status=3,
+    )
+    assert "compare with the file that is there: Input/output error" in out.stderr and not site.moved()
+    site.tierctl("wait")
+    assert site.moved() == {"x": 1}
+
+
 def test_a_full_destination_is_reported_by_name(site: Site) -> None:
     """In a mount namespace of its own: a tmpfs of 1 MiB is the PFS."""
     if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
@@ -168,6 +181,57 @@ def test_a_pfs_that_comes_back_is_gone_on_with(site: Site) -> None:
     site.pfs = site.root / "real"
     site.assert_same()
     assert site.moved() == {"1": 1, "2": 1}
+
+
+def in_a_namespace(site: Site, script: str) -> str:
+    """What the script says, with an own tmpfs on pfs."""
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+        pytest.skip("no mount namespaces here")
+    out = subprocess.run(
+        ["unshare", "-m", "--propagation", "private", "sh", "-c", f"mount -t tmpfs none pfs; {script}"],
+        cwd=site.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+    )
+    return out.stdout
+
+
+def test_nothing_is_moved_below_the_mount_point_of_a_list(site: Site) -> None:
+    """It goes on as soon as the file system is there again."""
+    (site.root / "many").mkdir()
+    for i in range(200):
+        (site.root / "many" / str(i)).write_bytes(b"x" * 4096)
+    (site.root / "manifest").write_text("many pfs/made/many\n")
+    stage = f"{TIERCTL} stage --manifest manifest -c {site.config('bandwidth: 512KiB/s, retries: 0')} --log ."
+    out = in_a_namespace(
+        site,
+        f"{stage} & until test -d pfs/made/many/; do sleep 0.02; done; mkdir kept; mount --move pfs kept;"
+        f"wait $!; echo status $?; find pfs -mindepth 1; mount --move kept pfs;"
+        f"sed -i s/512KiB/1GiB/ stage.yaml; {stage}",
+    )
+    assert "its file system is not there any more" in out, out
+    after = out.split("status 3\n")[1]
+    assert after.startswith("Enqueued") and after.endswith("All files moved\n"), out
+
+
+def test_a_file_system_that_went_between_two_phases_is_told(site: Site) -> None:
+    """A folder that the program removed is made anew."""
+    (site.root / "job.sh").write_text(
+        "#DW jobdw type=scratch capacity=1MiB\n"
+        f"#DW stage_out type=directory source=$DW_JOB_STRIPED destination={site.pfs}/me/out\n"
+    )
+    phase = f"{TIERCTL} stage --script job.sh --place bb --log . --job j --phase"
+    out = in_a_namespace(
+        site,
+        f"mkdir pfs/me; {phase} setup; echo 1 > bb/j/striped/x; umount pfs; {phase} out; echo status $?;"
+        f"find pfs -mindepth 1; mount -t tmpfs none pfs; mkdir pfs/me; {phase} out; cat pfs/me/out/x; "
+        f"{phase} teardown; {phase} setup; echo 2 > bb/j/striped/x; rm -r pfs/me; {phase} out; cat pfs/me/out/x",
+    )
+    told = f"tierctl: stage: {site.pfs}/me: its file system is not there any more; nothing was staged out\nstatus 3\n"
+    assert out.startswith(told), out
+    assert "All files moved\n1\n" in out and out.endswith("All files moved\n2\n"), out
 
 
 def test_a_destination_that_becomes_unwritable_is_named(site: Site) -> None:

@@ -361,7 +361,7 @@ def test_the_list_of_what_is_left_is_written_at_the_deadline(site: Site) -> None
     )
     assert left.read_text() == f'"{site.bb}/x" "{site.pfs}/x"\n'
     assert site.names() == set()
-    site.tierctl("wait")
+    assert site.tierctl("wait", "--left", str(left)) and left.read_text() == ""
     site.assert_same()
 
 
