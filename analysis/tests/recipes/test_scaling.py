@@ -12,7 +12,7 @@ from tierbench.recipes.projection import project
 from tierbench.recipes.scaling import Cost, Costs, Machine, Work
 
 FILE = Path("nodes.json")
-COSTS = Costs(Cost(20e-6, 80e-6), Cost(30e-6, 200e-6), 50e-6)
+COSTS = Costs(Cost(20e-6, 80e-6), Cost(30e-6, 100e-6, 2, 1), 50e-6)
 MACHINE = Machine("m", write=1000.0, read=2000.0, link=1500.0, pfs=500.0, pfs_limit=4000.0)
 
 
@@ -25,6 +25,7 @@ def lines(off: float = 1.0) -> list[dict[str, Any]]:
             "operation": name,
             "seconds": cost.on(n) * (off if n == 8 else 1),
             "daemon_s": 50e-6,
+            "messages": cost.messages(n),
         }
         for name, cost in ((scaling.COMMIT, COSTS.commit), (scaling.READ, COSTS.read))
         for n in (1, 2, 4, 8)
@@ -35,10 +36,17 @@ def test_costs_are_fitted_on_two_nodes_and_checked_on_more() -> None:
     costs = scaling.fit(lines(1.3), FILE)
     assert (costs.commit.alone_s, costs.commit.message_s) == pytest.approx((20e-6, 80e-6))
     assert costs.keeper_s == 50e-6
+    assert (costs.read.alone_s, costs.read.message_s) == pytest.approx((30e-6, 100e-6))
     checks = {c.what: c for c in scaling.against_measured(lines(1.3), costs)}
     assert checks["commit on 4 nodes"].error == pytest.approx(0)
     assert checks["commit on 8 nodes"].error == pytest.approx(1 / 1.3 - 1)
-    assert [c.within for c in checks.values()] == [True, False] * 2
+    assert [c.within for what, c in checks.items() if "messages" not in what] == [True, False] * 2
+    counts = {what: c.predicted for what, c in checks.items() if "messages" in what}
+    assert counts["commit on 8 nodes, messages"] == 7 / 8
+    assert counts["read 4 KiB on 4 nodes, messages"] == 2.5
+    assert len(counts) == 6
+    less = [x | {"messages": 0.5 * x["messages"]} for x in lines()[:-1]]
+    assert not any(c.within for c in scaling.against_measured(less, costs) if "messages" in c.what)
 
 
 def test_the_nvme_of_1100_nodes_is_met_and_gpfs_is_not() -> None:
@@ -85,7 +93,8 @@ def test_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(json.dumps({"rows": [], "costs": lines(1.3)}))
     assert cli.main(["project", "--measured", str(file)]) == 0
     told = capsys.readouterr().out
-    assert "a commit 20 us, 80 us more where the keeper is another node" in told
+    assert "a commit 20 us, and 80 us a message;" in told
+    assert "| read 4 KiB on 2 nodes, messages | 2.00 | 2.00 | +0% | yes |" in told
     assert "| commit on 8 nodes | 90 us | 117 us | -23% | no |" in told
     assert (
         "| Summit's NVMe, read on 1100 nodes, from 2 | 6,138,847 MiB/s | 6,104,024 MiB/s | +1% | yes |"
@@ -95,7 +104,7 @@ def test_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["project", "--measured", str(file), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["inputs"]["costs"]["keeper_s"] == 50e-6
-    assert len(found["checks"]) == 8
+    assert len(found["checks"]) == 14
 
 
 @pytest.mark.parametrize(

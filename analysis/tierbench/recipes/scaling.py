@@ -1,13 +1,14 @@
 """How nodes that share their tiers scale beyond what was measured, weak and strong (docs/nodes.md).
 
 A phase: each of `N` nodes writes `B` MiB in `F` files to its own tier and commits each; all of it goes to
-the PFS; then each reads as much that another node wrote. An operation costs `a + m (N - 1) / N` seconds,
-because a file's keeper is another node with that chance: `a` is the cost with one node, `m` what a message
-there and back adds. So
+the PFS; then each reads as much that another node wrote. A file's keeper is another node with the chance
+`(N - 1) / N`. A commit is one message to the keeper; a small read is two to the keeper, and one to the node
+that has the bytes. So, where `a` is an operation's time on one node, and `m` what a message there and back
+adds,
 
 - write:  `B / w + F (a + m (N - 1) / N)`
 - flush:  `N B / min(N p, P)`
-- read:   `B / min(r, l) + F (a' + m' (N - 1) / N)`
+- read:   `B / min(r, l) + F (a' + m' (1 + 2 (N - 1) / N))`
 
 with a node's rates of tier, network and PFS (`w`, `r`, `l`, `p`) and the limit `P` of the whole PFS.
 Keepers share the files of all nodes, so their work a node does not grow. One file that all nodes write has
@@ -54,14 +55,23 @@ class Machine:
 
 @dataclass(frozen=True)
 class Cost:
-    """An operation's seconds on one node, and what a keeper on another node adds."""
+    """An operation's seconds on one node, and what each message to another node adds.
+
+    It sends `to_keeper` messages to the file's keeper and `to_holder` to the node that has the bytes.
+    """
 
     alone_s: float
     message_s: float
+    to_keeper: int = 1
+    to_holder: int = 0
+
+    def messages(self, nodes: int) -> float:
+        """To other nodes, on the average."""
+        return self.to_keeper * (nodes - 1) / nodes + (self.to_holder if nodes > 1 else 0)
 
     def on(self, nodes: int) -> float:
         """Seconds of one operation."""
-        return self.alone_s + self.message_s * (nodes - 1) / nodes
+        return self.alone_s + self.message_s * self.messages(nodes)
 
 
 @dataclass(frozen=True)
@@ -162,37 +172,47 @@ def read_costs(file: Path) -> list[dict[str, Any]]:
     return [line for line in lines if isinstance(line, dict)]
 
 
-def _seconds(lines: Sequence[dict[str, Any]], operation: str) -> dict[int, float]:
-    """Of one rank, by the number of nodes."""
-    return {
-        x["nodes"]: x["seconds"] for x in lines if (x["operation"], x["ranks"]) == (operation, x["nodes"])
-    }
+def _of_one_rank(lines: Sequence[dict[str, Any]], operation: str, what: str) -> dict[int, float]:
+    """By the number of nodes."""
+    alone = [x for x in lines if x["operation"] == operation and x["ranks"] == x["nodes"]]
+    return {x["nodes"]: x[what] for x in alone if what in x}
+
+
+def _fit_one(seconds: dict[int, float], to_keeper: int, to_holder: int) -> Cost:
+    more = max(seconds[2] - seconds[1], 0.0)
+    return Cost(seconds[1], more / Cost(0.0, 0.0, to_keeper, to_holder).messages(2), to_keeper, to_holder)
 
 
 def fit(lines: Sequence[dict[str, Any]], file: Path) -> Costs:
     """From one and two nodes; more nodes are left to check it."""
-    found = {operation: _seconds(lines, operation) for operation in (COMMIT, READ)}
-    keeper = [x["daemon_s"] for x in lines if (x["operation"], x["nodes"]) == (COMMIT, 2) and "daemon_s" in x]
-    for operation, seconds in found.items():
-        if not {1, 2} <= seconds.keys() or not keeper:
-            raise RunError(
-                f"{file}: costs: lacks {operation!r} on 1 and 2 nodes; allowed: a whole bench-nodes"
-            )
-    commit, read = (Cost(s[1], max(2 * (s[2] - s[1]), 0.0)) for s in found.values())
-    return Costs(commit, read, keeper[0])
+    commit, read = (_of_one_rank(lines, operation, "seconds") for operation in (COMMIT, READ))
+    keeper = _of_one_rank(lines, COMMIT, "daemon_s")
+    for operation, found in ((COMMIT, commit), (READ, read), (COMMIT, keeper)):
+        if not {1, 2} <= found.keys():
+            lacks = f"lacks {operation!r} on 1 and 2 nodes"
+            raise RunError(f"{file}: costs: {lacks}; allowed: a result of make bench-nodes as root")
+    return Costs(_fit_one(commit, 1, 0), _fit_one(read, 2, 1), keeper[2])
 
 
 # --- its checks --------------------------------------------------------------------------------------------
 
 
 def against_measured(lines: Sequence[dict[str, Any]], costs: Costs) -> list[Check]:
-    """On more nodes than it was fitted on."""
-    return [
+    """Times on more nodes than it was fitted on, and the number of messages on all."""
+    both = ((COMMIT, costs.commit), (READ, costs.read))
+    times = [
         Check(f"{operation} on {nodes} nodes", cost.on(nodes) * 1e6, seconds * 1e6, "us")
-        for operation, cost in ((COMMIT, costs.commit), (READ, costs.read))
-        for nodes, seconds in sorted(_seconds(lines, operation).items())
+        for operation, cost in both
+        for nodes, seconds in sorted(_of_one_rank(lines, operation, "seconds").items())
         if nodes > 2
     ]
+    counts = [
+        Check(f"{operation} on {nodes} nodes, messages", cost.messages(nodes), counted, "")
+        for operation, cost in both
+        for nodes, counted in sorted(_of_one_rank(lines, operation, "messages").items())
+        if nodes > 1 and counted
+    ]
+    return times + counts
 
 
 def against_published(recipes: list[Recipe] | None = None) -> list[Check]:
@@ -214,21 +234,24 @@ def sentences(lines: Sequence[dict[str, Any]], file: Path) -> Iterator[str]:
     """All of it as lines of text, tables as Markdown."""
     costs, machine = fit(lines, file), summit(project())
     yield f"Measured with one and two nodes ({file.name}): {_told('a commit', costs.commit)};"
-    yield f"{_told('a read of 4 KiB of another node', costs.read)};"
+    yield f"{_told('a read of 4 KiB', costs.read)};"
     yield f"at most {costs.keeper_s * 1e6:.0f} us of daemons for a commit."
     yield "\n| | model | known | error | within 15 % |\n|---|---|---|---|---|"
     for check in [*against_measured(lines, costs), *against_published()]:
         within = "yes" if check.within else "no"
-        numbers = f"{check.predicted:,.0f} {check.unit} | {check.known:,.0f} {check.unit}"
+        numbers = " | ".join(f"{_shown(x)} {check.unit}".rstrip() for x in (check.predicted, check.known))
         yield f"| {check.what} | {numbers} | {check.error:+.0%} | {within} |"
     for name, points in _tables(machine, costs).items():
         yield f"\n{name}\n\n| nodes | write, s | flush, s | read, s |\n|---|---|---|---|"
         yield from (f"| {p.nodes} | {p.write_s:.4g} | {p.flush_s:.4g} | {p.read_s:.4g} |" for p in points)
 
 
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2f}"
+
+
 def _told(what: str, cost: Cost) -> str:
-    more = f"{cost.message_s * 1e6:.0f} us more where the keeper is another node"
-    return f"{what} {cost.alone_s * 1e6:.0f} us, {more}"
+    return f"{what} {cost.alone_s * 1e6:.0f} us, and {cost.message_s * 1e6:.0f} us a message"
 
 
 def _tables(machine: Machine, costs: Costs) -> dict[str, list[Point]]:
