@@ -21,6 +21,7 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import parameter, run_after, run_before, sanity_function, variable
+from reframe.core.exceptions import SanityError
 
 sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
 
@@ -156,7 +157,9 @@ class Hpdc18Components(rfm.RunOnlyRegressionTest):
 
     @run_before("sanity")
     def keep(self) -> None:
-        """What was printed, and a case of each part; of a program that failed, only what it said."""
+        """What was printed, and a case of each part; a program that failed measured nothing."""
+        if self.job.exitcode:
+            return  # what it printed was not read again to its end; ReFrame keeps it with the stage
         try:
             rows = self._rows()
             self.metrics = {"values": {row["operation"]: self._keep_row(row) for row in rows}}
@@ -167,6 +170,14 @@ class Hpdc18Components(rfm.RunOnlyRegressionTest):
     def end_if_asked(self) -> None:
         """The session ends here after a signal: what the job left is kept by now."""
         ending.ended(self.job)
+
+    @run_before("sanity")
+    def say_why_it_failed(self) -> None:
+        """In the program's own words, which name the system: a server that died, an answer that was wrong."""
+        if self.job.exitcode:
+            said = (Path(self.stagedir) / str(self.stderr)).read_text(errors="replace").strip()
+            last = said.splitlines()[-1] if said else "it said nothing"
+            raise SanityError(f"the program ended with {self.job.exitcode}: {last}")
 
     def _rows(self) -> list[dict[str, Any]]:
         """The lines of JSON that the program printed; the stage keeps them as they are read again."""
@@ -238,12 +249,7 @@ class Hpdc18Components(rfm.RunOnlyRegressionTest):
     @sanity_function
     def all_there(self) -> Any:
         """The program ended well, so all that it read was what was written."""
-        return sn.all(
-            [
-                sn.assert_eq(self.job.exitcode or 0, 0, "the program ended with {0}: see stderr.txt"),
-                sn.assert_not_in("error", self.metrics, f"numbers are missing: {self.metrics.get('error')}"),
-            ]
-        )
+        return sn.assert_not_in("error", self.metrics, f"numbers are missing: {self.metrics.get('error')}")
 
     @run_before("performance")
     def report_numbers(self) -> None:

@@ -24,7 +24,7 @@ PAPER_FILES = 1_000_000
 # What requests under way share, as strace counted it once (docs/testing/hpdc18-components.md).
 SHARED = {
     "redis": "64 requests shared 5 system calls, of which a write of 3 to 10 kB",
-    "memcached": "64 requests shared some 20 system calls",
+    "memcached": "64 requests shared some 25 system calls",
     "nats": "some 200 messages shared a send of 7 kB",
 }
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -15,12 +19,23 @@ from tierbench.runs.case import read_case
 
 
 def run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, *measurements: str, **environment: str
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *measurements: str,
+    scale: str = "smoke",
+    **environment: str,
 ) -> tuple[int, str]:
-    """A session at the smallest scale, its run folder `folder`/run."""
+    """A session, its run folder `folder`/run."""
     for name, value in ({"TIERBENCH_RUN_DIR": str(folder / "run")} | environment).items():
         monkeypatch.setenv(name, value)
-    options = ["-n", "Hpdc18Components", "-P", f"measurement={','.join(measurements)}", "-S", "scale=smoke"]
+    options = [
+        "-n",
+        "Hpdc18Components",
+        "-P",
+        f"measurement={','.join(measurements)}",
+        "-S",
+        f"scale={scale}",
+    ]
     done = reframe(*options, "-r", "--prefix", str(folder / "reframe"))
     return done.returncode, done.stdout + done.stderr
 
@@ -52,6 +67,51 @@ def test_a_missing_server_skips_its_row_by_name(tmp_path: Path, monkeypatch: pyt
     assert "redis: there is no program redis-server" in told or "redis: this was built without" in told
     left = sorted({p.name for p in (tmp_path / "run" / "cases").iterdir()})
     assert left == ["hpdc18-components-streams-files-p1-b1-fwrite"]
+
+
+def measuring_process(folder: Path) -> int | None:
+    """The child of the program that the job started, with its files in this folder."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            is_child = "tb-components-m" in comm(process.parent / parent_of(process))
+            ours = f"TMPDIR={folder}".encode() in (process / "environ").read_bytes().split(b"\0")
+            if "tb-components-m" in comm(process) and is_child and ours:
+                return int(process.name)
+    return None
+
+
+def comm(process: Path) -> str:
+    return (process / "comm").read_text()
+
+
+def parent_of(process: Path) -> str:
+    return (process / "stat").read_text().rpartition(")")[2].split()[1]
+
+
+def kill_after_a_row(folder: Path) -> None:
+    """What measures, when its job has printed a row and has three to go."""
+    for _ in range(6000):
+        printed = any('"put"' in f.read_text() for f in (folder / "reframe").rglob("rfm_job.out"))
+        if printed and (process := measuring_process(folder / "tmp")):
+            os.kill(process, signal.SIGKILL)
+            return
+        time.sleep(0.01)
+
+
+def test_a_program_that_fails_after_a_row_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one does when its server dies: nothing of it counts, and the reason is what it said."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    killer = threading.Thread(target=kill_after_a_row, args=(tmp_path,))
+    killer.start()
+    status, told = run(tmp_path, monkeypatch, "metadata-engine-p1-b1", scale="local")
+    killer.join()
+    assert status == 1
+    assert "the program ended with 1: tb-components-metadata: engine: killed by signal 9" in told
+    assert list((tmp_path / "run").glob("cases/*")) == []
+    assert measuring_process(tmp_path / "tmp") is None
 
 
 @pytest.mark.parametrize(
