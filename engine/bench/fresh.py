@@ -22,7 +22,7 @@ from pathlib import Path
 
 from rows import CannotMeasureError, Pairs, Row
 from session import arguments, chosen, finish, measuring, provenance, refuse, run
-from setting import MIB, Bench, huge_place
+from setting import MIB, Bench, huge_place, small_pages
 
 KIB = 1024
 TOTAL_MIB = 64
@@ -141,7 +141,7 @@ def scratch_config(bench: Bench, place: Path | None) -> Path:
     """Write the configuration of a RAM tier with small and large buffers, in scratch."""
     (bench.root / "pfs").mkdir(exist_ok=True)
     path = bench.root / "fresh.yaml"
-    region = f"region: {{directory: {place}}}\n" if place else ""
+    region = f"region: {{directory: {place}}}\n" if place else small_pages()
     path.write_text(
         f"version: 1\n{region}pfs: {{path: {bench.root}/pfs}}\nmode: scratch\n"
         "flush: {policy: manual, threads: 2}\n"

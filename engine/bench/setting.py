@@ -44,7 +44,7 @@ class Bench:
         path = self.root / f"{name}.yaml"
         modelled = f", model: {model}" if model else ""
         path.write_text(
-            "version: 1\n"
+            f"version: 1\n{small_pages()}"
             "max_files: 1024\n"
             f"pfs: {{path: {pfs}{modelled}}}\n"
             "mode: persistent-async\n"
@@ -65,13 +65,19 @@ class Bench:
     def huge_config(self, place: Path) -> Path:
         """Write the configuration of 512 MiB of RAM with its region on the huge pages of a mounted place."""
         path = self.root / "huge.yaml"
-        path.write_text(f"region: {{directory: {place}}}\n" + self.ram_config().read_text())
+        small = self.ram_config().read_text().replace(small_pages(), "")
+        path.write_text(f"region: {{directory: {place}}}\n{small}")
         return path
 
     def ram_config(self, model: str = "", pfs: Path | None = None) -> Path:
         """Write a configuration of 512 MiB of RAM."""
         ram = "{name: ram, medium: memory, capacity: 512MiB, block: 4KiB, slabs: [{units: 256, share: 1.0}]}"
         return self.config("ram", pfs or self.root / "pfs", [ram], model=model)
+
+
+def small_pages() -> str:
+    """Return what keeps the region on pages of 4 KiB; nothing where there are no others."""
+    return "region: {huge_pages: never}\n" if huge_place() else ""
 
 
 def huge_place() -> Path | None:

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/huge_place.h"
 #include "base/remove_tree.h"
 #include "base/report.h"
 #include "commands.h"
@@ -171,6 +172,8 @@ static void print_status(tb_engine *e)
            info.daemon_alive ? "alive" : "dead", (int)info.daemon_pid, info.n_clients, tb_fsync_name(c->fsync),
            tb_policy_name(c->placement.policy), ctl_is_modelled(c) ? "modelled" : "real", (double)info.region_bytes / TB_MIB,
            tb_huge_pages_name(info.huge_pages));
+    if (info.huge_pages == TB_HUGE_NONE)
+        printf("  huge pages for the next start, as root: %s\n", TB_HUGE_ENABLE);
     ctl_print_copy(e, stdout);
     ctl_print_tiers(e, stdout);
     ctl_print_waits(e, stdout);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/huge_place.h"
 #include "base/process.h"
 #include "base/report.h"
 #include "common/counters.h"
@@ -252,7 +253,9 @@ json_t *ctl_instance_json(tb_engine *e, bool samples)
     tb_instance_errors(e, add_error, errors);
     json_object_set_new(out, "errors", errors);
     json_object_set_new(out, "region",
-                        json_pack("{s:I s:s}", "bytes", (json_int_t)info.region_bytes, "huge_pages", tb_huge_pages_name(info.huge_pages)));
+                        json_pack("{s:I s:s s:s?}", "bytes", (json_int_t)info.region_bytes, "huge_pages",
+                                  tb_huge_pages_name(info.huge_pages), "enable_huge_pages",
+                                  info.huge_pages == TB_HUGE_NONE ? TB_HUGE_ENABLE : NULL));
     json_object_set_new(out, "copy", copy_json(&e->header->copy));
     json_object_set_new(out, "waits", waits_json(e));
     if (e->header->asking.n_nodes)

@@ -18,6 +18,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/huge_place.h"
 #include "config/config.h"
 #include "text/sizes.h"
 
@@ -188,27 +189,6 @@ static int check_tier(const struct tb_config *c, uint32_t t, struct tb_error *er
 }
 
 /*
- * Pages of this size that are neither used nor reserved. Reserved ones are promised to
- * mappings that have not touched them yet, and count as free in the kernel's own number. A
- * system without such pages has no such files: then there are 0.
- */
-static uint64_t free_huge_pages(uint64_t page)
-{
-    char path[96];
-    unsigned long long n[2] = {0, 0};
-    static const char *const names[] = {"free", "resv"};
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%llukB/%s_hugepages", (unsigned long long)page >> 10, names[i]);
-        FILE *f = fopen(path, "re");
-        if (f && fscanf(f, "%llu", &n[i]) != 1)
-            n[i] = 0;
-        if (f)
-            fclose(f);
-    }
-    return n[0] > n[1] ? n[0] - n[1] : 0;
-}
-
-/*
  * hugetlbfs reports free pages only for its own page size, so the system's count is read.
  * Too few would not fail the mapping but kill the process that touches the first missing
  * page, so it must be known before.
@@ -219,11 +199,11 @@ static int check_hugetlb(const struct tb_config *c, uint64_t region_bytes, uint6
     if (c->region.page % page)
         snprintf(err->text, sizeof(err->text), "%.300s: region.page: %llu bytes, and %.300s has pages of %llu; allowed: a multiple of them",
                  c->file, (unsigned long long)c->region.page, c->region.directory, (unsigned long long)page);
-    else if (free_huge_pages(page) < needed)
+    else if (tb_huge_pages_free(page) < needed)
         snprintf(err->text, sizeof(err->text),
                  "%.300s: region.directory: %.300s: the region needs %llu huge pages and %llu are free; allowed: a smaller memory tier "
                  "(tiers[].capacity), or more pages (vm.nr_hugepages)",
-                 c->file, c->region.directory, (unsigned long long)needed, (unsigned long long)free_huge_pages(page));
+                 c->file, c->region.directory, (unsigned long long)needed, (unsigned long long)tb_huge_pages_free(page));
     else
         return 0;
     return -EINVAL;
@@ -233,7 +213,10 @@ static int check_hugetlb(const struct tb_config *c, uint64_t region_bytes, uint6
 static int check_region(const struct tb_config *c, uint64_t region_bytes, struct tb_error *err)
 {
     struct statfs fs;
+    char place[TB_HUGE_PLACE_MAX];
     const char *directory = c->region.directory[0] ? c->region.directory : "/dev/shm";
+    if (!c->region.directory[0] && c->region.huge_pages == TB_HUGE_AUTO && tb_huge_place(region_bytes, place))
+        return 0;
     if (c->region.directory[0] && refuse_directory(c, "region.directory", directory, err))
         return -EINVAL;
     if (statfs(directory, &fs))

@@ -139,9 +139,12 @@ static const struct tb_yaml_key pfs_keys[] = {
     {0},
 };
 
+static const char *const huge_names[] = {"auto", "never", NULL};
+
 static const struct tb_yaml_key region_keys[] = {
-    {"directory", TB_YAML_PATH, .required = true, FIELD(region.directory)},
+    {"directory", TB_YAML_PATH, FIELD(region.directory)},
     {"page", TB_YAML_SIZE, FIELD(region.page)},
+    {"huge_pages", TB_YAML_CHOICE, FIELD(region.huge_pages), .choices = huge_names},
     {0},
 };
 

@@ -90,6 +90,8 @@ struct tb_config_hint {
     enum tb_hint hint;
 };
 
+enum tb_huge_wish { TB_HUGE_AUTO = 0, TB_HUGE_NEVER }; /* is a mounted place with huge pages looked for? */
+
 struct tb_config {
     char file[TB_PATH_MAX]; /* absolute path it was read from */
     uint32_t version;
@@ -103,8 +105,9 @@ struct tb_config {
         struct tb_device profile;
     } pfs;
     struct {
-        char directory[TB_PATH_MAX]; /* a tmpfs or hugetlbfs with huge pages; "": /dev/shm */
-        uint64_t page;               /* bytes; the region is whole pages of this size; 0: of the smallest */
+        char directory[TB_PATH_MAX];  /* a tmpfs or hugetlbfs with huge pages; "": /dev/shm */
+        uint64_t page;                /* bytes; the region is whole pages of this size; 0: of the smallest */
+        enum tb_huge_wish huge_pages; /* without a directory */
     } region;
     uint32_t n_prefixes; /* a plain `mode: M` is one prefix, the PFS's path */
     struct tb_config_prefix prefixes[TB_MAX_PREFIXES];

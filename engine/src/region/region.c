@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/huge_place.h"
 #include "base/private_files.h"
 #include "base/report.h"
 #include "region/lease.h"
@@ -220,7 +221,7 @@ static void init_header(struct tb_region *r, const struct tb_config *config, con
     struct tb_header *h = r->header;
     h->version = TB_REGION_VERSION;
     h->uid = getuid();
-    h->bytes = layout->total_bytes;
+    h->bytes = r->bytes;
     h->digest = tb_config_digest(config);
     h->config_mtime_ns = mtime_ns(config->file);
     snprintf(h->name, sizeof(h->name), "%s", instance);
@@ -249,13 +250,14 @@ static int map(int fd, size_t bytes, struct tb_region *r)
 }
 
 /* Locked from here on: a region that is half made must not be taken for the remains of a dead maker. */
-static int make_file(const struct tb_config *config, const char *instance, uint64_t bytes)
+static int make_file(const char *directory, const char *instance, uint64_t *bytes)
 {
-    int fd = tb_region_file_create(config, instance);
+    int fd = tb_region_file_create(directory, instance);
     int rc = fd < 0 ? fd : tb_lease_share(fd);
     if (!rc && !tb_file_is_linked(fd))
         rc = -EBUSY;
-    if (!rc && ftruncate(fd, (off_t)bytes))
+    *bytes = rc ? 0 : tb_huge_round(fd, *bytes);
+    if (!rc && ftruncate(fd, (off_t)*bytes))
         rc = -errno;
     if (rc && fd >= 0)
         close(fd);
@@ -264,30 +266,45 @@ static int make_file(const struct tb_config *config, const char *instance, uint6
     return rc ? rc : fd;
 }
 
+/* A file, mapped and touched. If a step fails, all of it is removed again. */
+static int make_memory(const char *directory, const char *instance, uint64_t bytes, tb_progress *progress, void *arg, struct tb_region *out)
+{
+    int fd = make_file(directory, instance, &bytes);
+    if (fd < 0)
+        return fd;
+    int rc = map(fd, bytes, out);
+    if (!rc)
+        rc = touch(fd, out->base, bytes, progress, arg);
+    if (!rc)
+        return fd;
+    tb_region_unmap(out);
+    tb_region_file_remove(instance);
+    close(fd);
+    return rc;
+}
+
 /*
- * If a step fails, the mapping, the file and its name are removed again. If killed, the
- * next start sweeps the file, because it is not locked.
+ * Where a place with huge pages was found and not named, another process may have used its room meanwhile, or a limit of
+ * this job may forbid its pages: then the region is made in /dev/shm. If killed, the next start sweeps the file, because it is not
+ * locked.
  */
 int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance, tb_progress *progress, void *arg,
                      struct tb_region *out)
 {
-    int fd = make_file(config, instance, layout->total_bytes);
+    char place[TB_HUGE_PLACE_MAX];
+    const char *directory = config->region.directory;
+    bool found = !directory[0] && config->region.huge_pages == TB_HUGE_AUTO && tb_huge_place(layout->total_bytes, place);
+    int fd = make_memory(found ? place : directory, instance, layout->total_bytes, progress, arg, out);
+    if (fd < 0 && found && fd != -EEXIST && fd != -EBUSY) {
+        found = false;
+        fd = make_memory(directory, instance, layout->total_bytes, progress, arg, out);
+    }
     if (fd < 0)
         return fd;
-    int rc = map(fd, layout->total_bytes, out);
-    if (!rc)
-        rc = touch(fd, out->base, layout->total_bytes, progress, arg);
-    enum tb_huge_pages pages = rc ? TB_HUGE_NONE : tb_region_file_pages(fd, config, out->base, layout->total_bytes);
-    if (rc) {
-        tb_region_unmap(out);
-        tb_region_file_remove(instance);
-        close(fd);
-        return rc;
-    }
-    assert(out->bytes == layout->total_bytes);
+    assert(out->bytes >= layout->total_bytes);
     locate(out, layout);
     init_header(out, config, layout, instance);
-    out->header->huge_pages = pages;
+    out->header->huge_pages = tb_region_file_pages(fd, found ? place : directory, out->base, out->bytes);
     init_locks(out);
     init_slabs(out);
     init_free_lists(out);
@@ -317,7 +334,7 @@ static int verify(const struct tb_header *h, const struct stat *st)
         return -ESTALE;
     if (h->version != TB_REGION_VERSION || h->uid != getuid())
         return -EPROTO;
-    if (h->bytes != (uint64_t)st->st_size || h->layout.total_bytes != h->bytes)
+    if (h->bytes != (uint64_t)st->st_size || h->layout.total_bytes > h->bytes)
         return -ESTALE;
     return is_of_configuration(h) ? 0 : -ESTALE;
 }

@@ -17,6 +17,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/huge_place.h"
 #include "config/config.h"
 
 #define TARGET_MAX (TB_PATH_MAX + TB_REGION_PATH_MAX + 256)
@@ -77,13 +78,13 @@ void tb_region_path(const char *instance, char *out, size_t size)
 }
 
 /* The same for a region that is about to be made: it is set apart if the plain name is another user's. */
-static void new_path(const struct tb_config *c, const char *instance, char *out, size_t size)
+static void new_path(const char *directory, const char *instance, char *out, size_t size)
 {
     uint64_t bits = 0;
     tb_region_path(instance, out, size);
     const char *name = strrchr(out, '/') + 1;
     bool taken = is_anothers("/dev/shm", name, "") || is_anothers("/dev/shm", name, TB_REGION_SHADOW) ||
-                 (c->region.directory[0] && is_anothers(c->region.directory, name, ""));
+                 (directory[0] && is_anothers(directory, name, ""));
     size_t n = strlen(out);
     if (taken && getrandom(&bits, sizeof(bits), 0) == sizeof(bits))
         snprintf(out + n, size - n, "%c%0*llx", APART, APART_DIGITS, (unsigned long long)bits);
@@ -133,13 +134,13 @@ static int make_link(const char *link, const char *target)
 }
 
 /* With a directory the link is made first, so that no file there is without a name. */
-int tb_region_file_create(const struct tb_config *config, const char *instance)
+int tb_region_file_create(const char *directory, const char *instance)
 {
     char path[TB_REGION_PATH_MAX], target[TARGET_MAX];
-    new_path(config, instance, path, sizeof(path));
-    if (!config->region.directory[0])
+    new_path(directory, instance, path, sizeof(path));
+    if (!directory[0])
         return create_file(path);
-    target_path(config->region.directory, path, target);
+    target_path(directory, path, target);
     int rc = make_link(path, target);
     int fd = rc ? rc : create_file(target);
     if (!rc && fd < 0 && fd != -EEXIST) /* -EEXIST: the region was there, and the link leads to it again */
@@ -183,20 +184,29 @@ int tb_region_file_remove(const char *instance)
 }
 
 /* If a name in /dev/shm was removed, the file in the named directory is still there: give it its name back. */
-void tb_region_file_relink(const struct tb_config *config)
+static void relink_in(void *unused, const char *place)
 {
     char prefix[64], path[TB_REGION_PATH_MAX], target[TARGET_MAX];
     size_t length = (size_t)snprintf(prefix, sizeof(prefix), "tierbench.%u.", (unsigned)getuid());
-    DIR *directory = config->region.directory[0] ? opendir(config->region.directory) : NULL;
+    DIR *directory = opendir(place);
+    (void)unused;
     for (struct dirent *d; directory && (d = readdir(directory));)
         if (strncmp(d->d_name, prefix, length) == 0 && strlen(d->d_name) - length < 64) {
             tb_region_path(d->d_name + length, path, sizeof(path));
-            target_path(config->region.directory, path, target);
+            target_path(place, path, target);
             if (symlink(target, path)) /* the name exists already */
                 continue;
         }
     if (directory)
         closedir(directory);
+}
+
+void tb_region_file_relink(const struct tb_config *config)
+{
+    if (config->region.directory[0])
+        relink_in(NULL, config->region.directory);
+    else
+        tb_huge_places(relink_in, NULL);
 }
 
 /* Bytes of the mapping that are mapped by huge pages, as /proc/self/smaps says. */
@@ -217,12 +227,12 @@ static uint64_t huge_bytes(const void *base)
 }
 
 /* From what is mapped, not from what was asked for: a kernel gives huge pages if it can. Half of it counts as all. */
-enum tb_huge_pages tb_region_file_pages(int fd, const struct tb_config *config, const void *base, uint64_t bytes)
+enum tb_huge_pages tb_region_file_pages(int fd, const char *directory, const void *base, uint64_t bytes)
 {
     struct statfs fs;
     if (fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC)
         return TB_HUGE_HUGETLB;
     if (huge_bytes(base) < bytes / 2)
         return TB_HUGE_NONE;
-    return config->region.directory[0] ? TB_HUGE_TMPFS : TB_HUGE_SHMEM;
+    return directory[0] ? TB_HUGE_TMPFS : TB_HUGE_SHMEM;
 }

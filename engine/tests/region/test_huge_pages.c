@@ -1,12 +1,21 @@
-/* A region on huge pages, where this system has any: else the test is skipped, and says so. */
+/*
+ * A region on huge pages: named, and found. Where no place with them is mounted, this process mounts one in a mount namespace of its own;
+ * where it may not, the test is skipped, and says so.
+ */
 #include "config/check.h"
 #include "fixture.h"
 
+#include <errno.h>
 #include <mntent.h>
+#include <sched.h>
+#include <sys/mount.h>
+
+#include "base/huge_place.h"
 
 #define SKIPPED 77 /* of CMakeLists.txt */
 
 static char place[256];
+static bool is_own; /* mounted by this process */
 
 /* A mounted place with huge pages that this user may write to and that has room; false: none. */
 static bool find_huge(char *out, size_t size)
@@ -49,11 +58,117 @@ static void huge_pages_are_used_and_told_of(void **state)
     fixture_stop(&x);
 }
 
+static void start_with_memory(struct fixture *x, enum tb_huge_wish wish)
+{
+    fixture_init(x, TB_MODE_PERSISTENT_ASYNC);
+    x->config.region.huge_pages = wish;
+    x->config.tiers[0].capacity = 16 << 20;
+    fixture_start(x);
+}
+
+/* Where the region's file is. */
+static void target_of(const struct fixture *x, char *out, size_t size)
+{
+    char path[TB_REGION_PATH_MAX];
+    tb_region_path(x->name, path, sizeof(path));
+    ssize_t n = readlink(path, out, size - 1);
+    out[n > 0 ? n : 0] = 0;
+}
+
+static void a_place_is_found_and_attached_to(void **state)
+{
+    struct fixture x;
+    struct tb_layout layout;
+    struct tb_error err;
+    char target[1500], found[TB_HUGE_PLACE_MAX];
+    (void)state;
+    start_with_memory(&x, TB_HUGE_AUTO);
+    assert_int_equal(tb_layout_compute(&x.config, &layout, &err), 0);
+    assert_true(tb_huge_place(layout.total_bytes, found));
+    target_of(&x, target, sizeof(target));
+    assert_memory_equal(target, found, strlen(found));
+    tb_engine_detach(x.engine);
+    assert_int_equal(tb_engine_attach(x.name, tb_io_libc(), &x.engine), 0);
+    fixture_stop(&x);
+    assert_int_equal(access(target, F_OK), -1);
+}
+
+static void none_is_looked_for(void **state)
+{
+    struct fixture x;
+    char target[1500];
+    (void)state;
+    start_with_memory(&x, TB_HUGE_NEVER);
+    target_of(&x, target, sizeof(target));
+    assert_string_equal(target, "");
+    fixture_stop(&x);
+}
+
+/* More than a place can hold: the region is in /dev/shm as before. */
+static void too_large_for_a_place(void **state)
+{
+    char found[TB_HUGE_PLACE_MAX];
+    (void)state;
+    assert_false(tb_huge_place(1ull << 60, found));
+}
+
+/* Others could remove what is there. */
+static void a_place_of_all_users_is_none(void **state)
+{
+    char found[TB_HUGE_PLACE_MAX];
+    (void)state;
+    if (!is_own)
+        skip();
+    assert_int_equal(chmod(place, 0777), 0);
+    assert_false(tb_huge_place(1, found));
+    assert_int_equal(chmod(place, 01777), 0);
+    assert_true(tb_huge_place(1, found));
+}
+
+static bool write_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    bool written = f && fputs(text, f) >= 0;
+    return f && fclose(f) == 0 && written;
+}
+
+/* An administrator of a user namespace, with the same numbers of user and group. */
+static bool become_administrator(void)
+{
+    char users[64], groups[64];
+    snprintf(users, sizeof(users), "%u %u 1", getuid(), getuid());
+    snprintf(groups, sizeof(groups), "%u %u 1", getgid(), getgid());
+    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && write_text("/proc/self/uid_map", users) &&
+           write_text("/proc/self/setgroups", "deny") && write_text("/proc/self/gid_map", groups);
+}
+
+/* It goes with this process. */
+static bool mount_huge(char *out, size_t size)
+{
+    if (unshare(CLONE_NEWNS) && !become_administrator())
+        return false;
+    snprintf(out, size, "/tmp/tierbench-huge-XXXXXX");
+    return mkdtemp(out) && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("huge", out, "tmpfs", 0, "huge=always,size=256m,mode=1777") == 0;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(huge_pages_are_used_and_told_of)};
-    if (find_huge(place, sizeof(place)))
-        return cmocka_run_group_tests(tests, NULL, NULL);
-    puts("SKIPPED: no mounted file system with huge pages is writable here; docs/huge-pages.md says how to have one");
-    return SKIPPED;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(huge_pages_are_used_and_told_of),
+        cmocka_unit_test(a_place_is_found_and_attached_to),
+        cmocka_unit_test(none_is_looked_for),
+        cmocka_unit_test(too_large_for_a_place),
+        cmocka_unit_test(a_place_of_all_users_is_none),
+    };
+    is_own = !find_huge(place, sizeof(place));
+    bool there = !is_own || mount_huge(place, sizeof(place));
+    int failed = there ? cmocka_run_group_tests(tests, NULL, NULL) : SKIPPED;
+    if (!there)
+        puts("SKIPPED: no file system with huge pages is writable here, and none can be mounted; see docs/huge-pages.md");
+    if (is_own && *place) {
+        umount2(place, MNT_DETACH);
+        rmdir(place);
+    }
+    return failed;
 }

@@ -74,6 +74,18 @@ def test_status_shows_how_bytes_are_copied(instance: Instance) -> None:
     assert f"copy by {copy['way']}  GB/s of 4KiB, 64KiB, 1MiB  " + "  ".join(shown) in lines
 
 
+def test_status_says_how_to_have_huge_pages(instance: Instance) -> None:
+    """Where the region has some there is nothing to say."""
+    instance.config.write_text("region: {huge_pages: never}\n" + instance.config.read_text())
+    instance.start()
+    region = instance.status()["region"]
+    lines = instance.ctl("status", "-i", instance.name).stdout.splitlines()
+    hint = f"  huge pages for the next start, as root: {region['enable_huge_pages']}"
+    assert (region["huge_pages"] == "none") == (hint in lines)
+    if region["huge_pages"] == "none":
+        assert region["enable_huge_pages"] == "mount -o remount,huge=advise /dev/shm"
+
+
 def test_a_log_that_says_nothing_is_not_left(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(instance.root))
     logs = instance.root / f"tierbench.{os.getuid()}"
