@@ -31,6 +31,7 @@ test: test-setup build
 test-slurm: build
 	@$(call step,ci/bootstrap slurm)
 	ci/run-slurm
+	ci/run-slurm -S nodes_see=shared -P tiers=bb-nvme-ram
 
 test-setup:
 	@$(call step,ci/bootstrap test)

@@ -75,16 +75,19 @@ def test_a_node_is_out_of_reach_and_comes_back(how: str) -> None:
         assert nodes.left() == []
 
 
+SHORT = [(3, 0), (5, 1)]
+ALL = [(step, victim) for step in range(len(Killed.STEPS)) for victim in range(len(NAMES))]
+
+
 @pytest.mark.parametrize("run", range(max(LONG, 1)))
-@pytest.mark.parametrize(
-    "step", range(len(Killed.STEPS)) if LONG else (3, 5), ids=lambda s: str(Killed.STEPS[s])
-)
-def test_a_daemon_is_killed(step: int, run: int) -> None:
+@pytest.mark.parametrize(("step", "victim"), ALL if LONG else SHORT)
+def test_a_daemon_is_killed(step: int, victim: int, run: int) -> None:
+    """After `Killed.STEPS[step]`, that of node `victim`."""
     if not can_unshare("--mount", "--uts"):
         pytest.skip("needs root, and the right to make namespaces")
     with ExitStack() as cleanup:
         nodes = Nodes(cleanup, NAMES)
-        words = words_of(nodes, "killed", step)
+        words = words_of(nodes, "killed", step, victim)
         said = test_nodes.run_ctl(words, 3, "tierctl recover -c", env={"TB_TIERCTL": str(BIN / "tierctl")})
         launch, _, *words_ = said.split("in this allocation: ")[1].splitlines()[0].split()
         done = subprocess.run([launch, BIN / "tierctl", *words_], capture_output=True, text=True, timeout=60)

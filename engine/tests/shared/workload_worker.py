@@ -324,23 +324,26 @@ class CutOff(Rank):
 
 
 class Killed(Rank):
-    """The daemon of node 0 is killed after one of these steps; the other nodes see what was committed, or EIO, and nothing else."""
+    """The daemon of a node is killed after one of these steps; the other nodes see what was committed, or EIO, and nothing else.
+
+    Node 0 writes, node 1 reads and overwrites, node 2 reads; each is the keeper of a third of the files.
+    """
 
     SIZE = 120_000
     HALF = 61_440
     FILES = 6
     STEPS = ("written", "committed", "read", "overwritten", "written again", "drained")
 
-    def run(self, last: int) -> None:
+    def run(self, last: int, victim: int) -> None:
         for step, name in enumerate(self.STEPS[: last + 1]):
             getattr(self, name.replace(" ", "_"))()
             self.meet(f"step{step}")
-        if self.rank == 0:
+        if self.rank == victim:
             os.kill(self.daemon, signal.SIGKILL)
             self.until(lambda: not os.path.exists(f"/proc/{self.daemon}"), "the end of the daemon")
         self.meet("killed")
-        if self.rank:
-            self.look(last)
+        if self.rank != victim:
+            self.look(last, victim)
         self.meet("looked")
 
     def written(self) -> None:
@@ -378,18 +381,20 @@ class Killed(Rank):
             subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(random.random() * 0.02)
 
-    def look(self, last: int) -> None:
-        """Each half of a file is of one commit; the first may not be committed yet, and a drain commits the last."""
+    def look(self, last: int, victim: int) -> None:
+        """Each half of a file is of one commit. The first may not be committed yet; the last write may be seen before it is."""
         for i in range(self.FILES):
             first = pattern(self.HALF, 100 + i) if last >= 3 else pattern(self.SIZE, i)[: self.HALF]
             second = [pattern(self.SIZE, i)[self.HALF :]]
-            if last == 5:
+            if last >= 4:
                 second.append(pattern(self.SIZE - self.HALF, 200 + i))
             firsts = [first] if last else [first, b""]
             seen = [self.part(f"file{i}", at, n) for at, n in self.halves()]
             told = f"file{i}: {[part and part[:8] for part in seen]!r}"
             self.check(seen[0] is None or seen[0] in firsts, f"{told}: the first half")
             self.check(seen[1] is None or seen[1] in [*second, *firsts[1:]], f"{told}: the second half")
+            if victim == 2 != i % self.ranks:  # that node has no bytes, and is not the keeper
+                self.check(None not in seen, f"{told}: lost without need")
 
     def part(self, name: str, at: int, n: int) -> bytes | None:
         return self.tried(lambda: Rank.read(self, name, n, at))
