@@ -20,29 +20,23 @@ void tb_items_begin(struct tb_items *s)
     TAILQ_INIT(&s->ready);
 }
 
-static void free_item(void *item)
-{
-    struct tb_item *i = item;
-    free(i->source);
-    free(i->destination);
-    free(i);
-}
-
 void tb_items_end(struct tb_items *s)
 {
-    tb_table_end(&s->table, free_item);
+    tb_table_end(&s->table, free);
     pthread_mutex_destroy(&s->mutex);
     pthread_cond_destroy(&s->changed);
 }
 
 static struct tb_item *make(const char *source, const char *destination, const struct stat *st)
 {
-    struct tb_item *i = calloc(1, sizeof(*i));
-    if (i && (i->source = strdup(source)) && (i->destination = strdup(destination)))
-        return i->content = tb_content_of(st), i;
-    if (i)
-        free_item(i);
-    return NULL;
+    size_t n = strlen(source) + 1, k = strlen(destination) + 1;
+    struct tb_item *i = calloc(1, sizeof(*i) + n + k);
+    if (!i)
+        return NULL;
+    i->source = memcpy(i->names, source, n);
+    i->destination = memcpy(i->names + n, destination, k);
+    i->content = tb_content_of(st);
+    return i;
 }
 
 /* Under the mutex. */
@@ -60,7 +54,7 @@ static int add_new(struct tb_items *s, const char *source, const char *destinati
     if (!i)
         return -ENOMEM;
     if (tb_table_add(&s->table, i->source, i)) {
-        free_item(i);
+        free(i);
         return -ENOMEM;
     }
     TAILQ_INSERT_TAIL(&s->held, i, next);
@@ -190,7 +184,7 @@ bool tb_items_settled(struct tb_items *s, struct tb_item *i)
         tb_table_remove(&s->table, i->source);
     pthread_mutex_unlock(&s->mutex);
     if (settled)
-        free_item(i);
+        free(i);
     return settled;
 }
 

@@ -15,13 +15,14 @@
 #include "stage/log/table.h"
 
 struct tb_item {
-    char *source, *destination;
-    struct tb_content content; /* when it was enqueued last */
-    bool is_moving, is_again;  /* closed anew since its move began */
+    const char *source, *destination; /* in `names` */
+    struct tb_content content;        /* when it was enqueued last */
+    bool is_moving, is_again;         /* closed anew since its move began */
     bool was_dequeued;
     uint32_t tries, changes;
     uint64_t not_before; /* tb_now_ns: a pause after a failure */
     TAILQ_ENTRY(tb_item) next;
+    char names[];
 };
 
 struct tb_items {

@@ -51,13 +51,13 @@ static void tell_moved(const struct tb_carries *moves, struct tb_lines *lines, c
 {
     char size[24], sum[24], mtime[24], ctime[24], seconds[24], rate[24];
     struct tb_content c = tb_content_of(&m->before);
-    double s = (double)m->took_ns / 1e9;
+    uint64_t hundredths = m->took_ns ? (uint64_t)((double)c.size * 1e11 / 1048576 / (double)m->took_ns) : 0; /* of MiB/s */
     snprintf(size, sizeof(size), "%" PRIu64, c.size);
     snprintf(sum, sizeof(sum), "%016" PRIx64, m->sum);
     snprintf(mtime, sizeof(mtime), "%" PRId64, c.mtime);
     snprintf(ctime, sizeof(ctime), "%" PRId64, c.ctime);
-    snprintf(seconds, sizeof(seconds), "%.6f", s);
-    snprintf(rate, sizeof(rate), "%.2f", s > 0 ? (double)c.size / s / 1048576 : 0);
+    snprintf(seconds, sizeof(seconds), "%" PRIu64 ".%06" PRIu64, m->took_ns / 1000000000, m->took_ns / 1000 % 1000000);
+    snprintf(rate, sizeof(rate), "%" PRIu64 ".%02" PRIu64, hundredths / 100, hundredths % 100);
     const char *what = m->is_there ? "there" : m->sum || m->bytes.n_pieces ? sum : "link";
     tb_lines_fact(lines, "moved", moves->host, m->source, m->destination, size, what, mtime, ctime, seconds, rate, NULL);
 }
@@ -240,13 +240,13 @@ static void sync_one(void *batch, unsigned k)
 /*
  * After the bytes of all files, in this order: fsync of all, names of all, fsync of the folders, and only then the log. So what the
  * log calls done is on the disk, and a batch costs one fsync of a folder. That the storage writes all of them before the first is waited
- * for lets it write them together.
+ * for lets it write them together; one in memory has nothing to begin.
  */
 static void publish(struct tb_streams *s, struct batch *b)
 {
-    if (b->n > 1)
+    if (b->n > 1 && s->waits)
         tb_waiters_do(&s->waiters, b->n, begin_to_sync_one, b);
-    tb_waiters_do(&s->waiters, b->n, sync_one, b);
+    s->waits = tb_waiters_do(&s->waiters, b->n, sync_one, b);
     for (unsigned k = 0; k < b->n; k++)
         if (!b->move[k].has_links)
             tb_carry_publish(s->moves, &b->move[k]);
@@ -344,7 +344,7 @@ static int begin_stream(struct tb_streams *all, struct tb_stream **out)
  */
 int tb_streams_begin(struct tb_streams *s, struct tb_carries *moves, struct tb_items *items)
 {
-    *s = (struct tb_streams){.moves = moves, .items = items, .large_mutex = PTHREAD_MUTEX_INITIALIZER};
+    *s = (struct tb_streams){.moves = moves, .items = items, .waits = true, .large_mutex = PTHREAD_MUTEX_INITIALIZER};
     LIST_INIT(&s->large);
     tb_waiters_begin(&s->waiters);
     for (unsigned i = 0; i < moves->settings->streams && i < TB_MOST_STREAMS; i++) {

@@ -21,6 +21,7 @@ struct tb_streams {
     struct tb_carries *moves;
     struct tb_items *items;
     struct tb_waiters waiters;
+    _Atomic bool waits; /* for the storage, as the last batch did */
     pthread_mutex_t large_mutex;
     LIST_HEAD(, tb_large) large; /* files of several pieces that are being copied */
     unsigned n;

@@ -205,7 +205,7 @@ int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover)
         .deadline = plan->settings->deadline,
         .from = plan->n_pairs ? NULL : plan->settings->from,
     };
-    int rc = is_ready ? tb_ledger_open(&mover->ledger, plan->log_folder) : 0;
+    int rc = is_ready ? tb_ledger_open_counts(&mover->ledger, plan->log_folder) : 0;
     if (rc)
         ctl_fail("%s/%s: %s", plan->log_folder, TB_LOG_NAME, strerror(-rc));
     if (is_ready && !rc)
@@ -278,6 +278,8 @@ int ctl_mover_finish(struct ctl_mover *mover)
     ctl_mover_tell_to_finish(mover);
     int status = await(mover, &progress);
     ctl_signals_program_ended();
+    if (status)
+        tb_ledger_read_all(&mover->ledger); /* to name what was not moved */
     int rc = ctl_progress_end(&progress, status == 0);
     ctl_mover_forget(mover);
     return rc;

@@ -127,10 +127,11 @@ static bool is_there(const struct tb_pair *one, const FTSENT *e)
 uint64_t pairs_bytes(const struct tb_pair *one)
 {
     char *const paths[] = {one->source, NULL};
+    bool may_be_there = access(one->destination, F_OK) == 0;
     uint64_t bytes = 0;
     FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
     for (FTSENT *e; fts && (e = fts_read(fts));)
-        if (e->fts_info == FTS_F && !is_there(one, e))
+        if (e->fts_info == FTS_F && !(may_be_there && is_there(one, e)))
             bytes += (uint64_t)e->fts_statp->st_size;
     if (fts)
         fts_close(fts);

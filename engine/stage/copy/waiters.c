@@ -88,17 +88,19 @@ static void open_for_others(struct tb_waiters *w, struct tb_wait *all)
         pthread_cond_signal(&w->begun);
 }
 
-void tb_waiters_do(struct tb_waiters *w, unsigned n, void (*act)(void *arg, unsigned i), void *arg)
+bool tb_waiters_do(struct tb_waiters *w, unsigned n, void (*act)(void *arg, unsigned i), void *arg)
 {
     struct tb_wait all = {.act = act, .arg = arg, .n = n};
-    while (all.taken < n && !waits(act, arg, all.taken++))
-        ;
+    bool waited = false;
+    while (all.taken < n && !waited)
+        waited = waits(act, arg, all.taken++);
     if (all.taken == n)
-        return;
+        return waited;
     pthread_mutex_lock(&w->mutex);
     open_for_others(w, &all);
     work(w, &all);
     while (all.at_work)
         pthread_cond_wait(&w->ended, &w->mutex);
     pthread_mutex_unlock(&w->mutex);
+    return true;
 }

@@ -27,8 +27,8 @@ void tb_waiters_end(struct tb_waiters *waiters);
 
 /*
  * Call `act` for each of 0 to n - 1, by the caller too. Other threads are woken only after a call that waited: on a file
- * system in memory none does. By any number of callers at once.
+ * system in memory none does. By any number of callers at once. True: a call waited.
  */
-void tb_waiters_do(struct tb_waiters *waiters, unsigned n, void (*act)(void *arg, unsigned i), void *arg);
+bool tb_waiters_do(struct tb_waiters *waiters, unsigned n, void (*act)(void *arg, unsigned i), void *arg);
 
 #endif

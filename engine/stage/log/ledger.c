@@ -36,14 +36,40 @@ static void replace(char **text, const char *by)
     *text = strdup(by);
 }
 
+/* There are few of them, and most lines are of the first. NULL: no memory. */
+static const char *host_of(struct tb_ledger *l, const char *name)
+{
+    struct tb_known_host *h = l->hosts;
+    while (h && strcmp(h->name, name) != 0)
+        h = h->next;
+    if (h || !(h = malloc(sizeof(*h) + strlen(name) + 1)))
+        return h ? h->name : NULL;
+    h->next = l->hosts;
+    l->hosts = h;
+    return strcpy(h->name, name);
+}
+
+static void forget_origin(struct tb_entry *e)
+{
+    if (e->origin != e->source)
+        free(e->origin);
+}
+
+/* What was moved keeps its text where that was the source's. */
+static void replace_source(struct tb_entry *e, const char *by)
+{
+    if (e->source && strcmp(e->source, by) == 0)
+        return;
+    if (e->origin != e->source)
+        free(e->source);
+    e->source = strdup(by);
+}
+
 static void free_entry(void *entry)
 {
     struct tb_entry *e = entry;
-    free(e->destination);
+    forget_origin(e);
     free(e->source);
-    free(e->host);
-    free(e->owner);
-    free(e->origin);
     free(e->reason);
     free(e);
 }
@@ -51,13 +77,14 @@ static void free_entry(void *entry)
 /* NULL where there is no memory: then the entry is as if it had not been read, and its file is moved once more. */
 static struct tb_entry *make(struct tb_ledger *l, const char *destination)
 {
-    struct tb_entry *e = calloc(1, sizeof(*e));
-    if (e && (e->destination = strdup(destination)) && tb_table_add(&l->table, e->destination, e) == 0) {
-        e->state = TB_ENTRY_GONE;
+    struct tb_entry *e = calloc(1, sizeof(*e) + strlen(destination) + 1);
+    if (!e)
+        return NULL;
+    e->state = TB_ENTRY_GONE;
+    strcpy(e->destination, destination);
+    if (tb_table_add(&l->table, e->destination, e) == 0)
         return e;
-    }
-    if (e)
-        free_entry(e);
+    free_entry(e);
     return NULL;
 }
 
@@ -79,6 +106,8 @@ static void set_part(struct tb_ledger *l, struct tb_entry *e, uint64_t part)
 static void take_moving(struct tb_ledger *l, char **field, int n)
 {
     struct tb_entry *e = n < 4 ? NULL : find(l, field[2]);
+    if (n >= 4 && !e && l->only_counts && (e = make(l, field[2])))
+        set_state(l, e, TB_ENTRY_QUEUED);
     if (e && e->state == TB_ENTRY_QUEUED)
         set_part(l, e, strtoull(field[3], NULL, 10));
 }
@@ -90,12 +119,12 @@ static void take_moving(struct tb_ledger *l, char **field, int n)
 static struct tb_entry *entry_of(struct tb_ledger *l, char **field, int n)
 {
     struct tb_entry *e = n < 3 ? NULL : find(l, field[2]);
-    if (n >= 3 && !e)
+    if (n >= 3 && !e && !l->only_counts)
         e = make(l, field[2]);
     if (!e)
         return NULL;
-    replace(&e->host, field[0]);
-    replace(&e->source, field[1]);
+    e->host = host_of(l, field[0]);
+    replace_source(e, field[1]);
     return e->host && e->source ? e : NULL;
 }
 
@@ -103,10 +132,10 @@ static struct tb_entry *entry_of(struct tb_ledger *l, char **field, int n)
 static void take_queued(struct tb_ledger *l, char **field, int n)
 {
     struct tb_entry *e = entry_of(l, field, n);
+    l->bytes_queued += n > 3 ? strtoull(field[3], NULL, 10) : 0;
     if (!e)
         return;
     set_part(l, e, 0);
-    l->bytes_queued += n > 3 ? strtoull(field[3], NULL, 10) : 0;
     set_state(l, e, TB_ENTRY_QUEUED);
 }
 
@@ -117,13 +146,14 @@ static void take_queued(struct tb_ledger *l, char **field, int n)
 static void take_moved(struct tb_ledger *l, char **field, int n)
 {
     struct tb_entry *e = n < 7 ? NULL : entry_of(l, field, n);
+    l->bytes_moved += n < 7 ? 0 : strtoull(field[3], NULL, 10);
     if (!e)
         return;
     e->content = (struct tb_content){strtoull(field[3], NULL, 10), strtoll(field[5], NULL, 10), strtoll(field[6], NULL, 10)};
-    replace(&e->owner, field[0]);
-    replace(&e->origin, field[1]);
+    e->owner = e->host;
+    forget_origin(e);
+    e->origin = e->source;
     set_part(l, e, 0);
-    l->bytes_moved += e->content.size;
     set_state(l, e, TB_ENTRY_MOVED);
 }
 
@@ -209,23 +239,51 @@ static void take_spectral(void *arg, const char *word, char **field, int n)
     l->done += strcmp(word, "DONE") == 0;
 }
 
-/* Read from its beginning: what movers before this one did is known before the first file is looked at. */
-int tb_ledger_open(struct tb_ledger *l, const char *folder)
+static int open_log(struct tb_ledger *l, const char *folder, bool only_counts)
 {
-    memset(l, 0, sizeof(*l));
+    *l = (struct tb_ledger){.only_counts = only_counts};
     pthread_mutex_init(&l->mutex, NULL);
     int rc = tb_log_open(&l->log, folder);
     return rc ? rc : tb_ledger_refresh(l);
 }
 
-void tb_ledger_close(struct tb_ledger *l)
+/* Read from its beginning: what movers before this one did is known before the first file is looked at. */
+int tb_ledger_open(struct tb_ledger *l, const char *folder)
 {
-    tb_log_close(&l->log);
+    return open_log(l, folder, false);
+}
+
+int tb_ledger_open_counts(struct tb_ledger *l, const char *folder)
+{
+    return open_log(l, folder, true);
+}
+
+static void forget_all(struct tb_ledger *l)
+{
     tb_table_end(&l->table, free_entry);
     for (struct tb_known_mover *m = l->movers, *next; m; m = next) {
         next = m->next;
         free(m);
     }
+    for (struct tb_known_host *h = l->hosts, *next; h; h = next) {
+        next = h->next;
+        free(h);
+    }
+}
+
+int tb_ledger_read_all(struct tb_ledger *l)
+{
+    struct tb_log log = l->log;
+    log.at = 0;
+    forget_all(l);
+    *l = (struct tb_ledger){.log = log, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    return tb_ledger_refresh(l);
+}
+
+void tb_ledger_close(struct tb_ledger *l)
+{
+    tb_log_close(&l->log);
+    forget_all(l);
     pthread_mutex_destroy(&l->mutex);
 }
 

@@ -27,12 +27,15 @@ struct tb_content {
 struct tb_content tb_content_of(const struct stat *st);
 
 struct tb_entry {
-    char *destination, *source, *host; /* as it was enqueued last */
-    char *owner, *origin;              /* host and source of what is at the destination; NULL: it was not moved yet */
-    char *reason;                      /* of a failure */
+    const char *host;  /* one of the ledger's */
+    char *source;      /* as it was enqueued last */
+    const char *owner; /* host and source of what is at the destination; NULL: it was not moved yet */
+    char *origin;      /* may be the text of `source` */
+    char *reason;      /* of a failure */
     enum tb_entry_state state;
     struct tb_content content;
     uint64_t part; /* bytes that were moved of one that is being moved */
+    char destination[];
 };
 
 struct tb_known_mover {
@@ -45,11 +48,18 @@ struct tb_known_mover {
     struct tb_known_mover *next;
 };
 
+struct tb_known_host {
+    struct tb_known_host *next;
+    char name[];
+};
+
 struct tb_ledger {
     pthread_mutex_t mutex;
     struct tb_log log;
     struct tb_table table; /* of tb_entry, by destination */
     struct tb_known_mover *movers;
+    struct tb_known_host *hosts;
+    bool only_counts;                  /* the table has large files alone */
     uint64_t enqueued, dequeued, done; /* lines */
     uint64_t n_queued;                 /* entries in this state */
     uint64_t bytes_queued, bytes_moved;
@@ -60,6 +70,9 @@ struct tb_ledger {
 
 /* The log of a folder, read from its beginning. 0 or -errno. */
 int tb_ledger_open(struct tb_ledger *ledger, const char *folder);
+/* For a process that shows progress: of files only how many, and their bytes; until it reads all of it, from the beginning. */
+int tb_ledger_open_counts(struct tb_ledger *ledger, const char *folder);
+int tb_ledger_read_all(struct tb_ledger *ledger);
 void tb_ledger_close(struct tb_ledger *ledger);
 
 /* Read what is new. 0 or -errno. */

@@ -71,7 +71,7 @@ static void test_calls_that_wait_do_so_side_by_side(void **state)
     tb_waiters_begin(&waiters);
     assert_int_equal(waiters.n, TB_WAITERS);
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* they have nothing to do by now, and have to be woken */
-    tb_waiters_do(&waiters, TB_WAITERS + 2, meet, &inside);
+    assert_true(tb_waiters_do(&waiters, TB_WAITERS + 2, meet, &inside));
     tb_waiters_end(&waiters);
     assert_int_equal(inside, TB_WAITERS + 1);
     assert_true(time(NULL) - start < 10); /* else they came one after another */
