@@ -15,7 +15,7 @@ import pytest
 MODEL = Path(__file__).parent / "commit_protocol.pml"
 LONG = int(os.environ.get("TB_HISTORIES", 1)) > 1
 SCENES: list[tuple[str, ...]] = [("-DSCENE=1", "-DWHOLE"), ("-DSCENE=3", "-DCELLS=1")]
-WRONG = {
+WRONG: dict[tuple[str, ...], str] = {
     ("-DSCENE=1", "-DCELLS=1", "-DNO_TURN"): "it is lost",
     ("-DSCENE=3", "-DCELLS=1", "-DSILENT"): "what was read is old",
 }
