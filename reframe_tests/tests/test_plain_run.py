@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,3 +73,16 @@ def test_a_report_that_fails_leaves_the_latest(
     plain_run._leave(run, LOGS)
     assert capfd.readouterr().err == "tierbench: no cases\n"
     assert str(latest(run).readlink()) == "runs/before"
+
+
+@pytest.mark.parametrize(("given", "expected"), [("", "-reframe-"), ("/a/run", "/a/run")])
+def test_a_variable_set_to_nothing_names_no_folder(given: str, expected: str) -> None:
+    ask = "from common.outcome.rundir import run_dir; print(run_dir())"
+    told = subprocess.run(
+        [sys.executable, "-c", ask],
+        env=os.environ | {"TIERBENCH_RUN_DIR": given, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert expected in told.stdout

@@ -25,9 +25,10 @@ def _results() -> Path:
 
 
 # One folder a session: named by the program that starts ReFrame, else by the time and the first process here.
+# A variable that is set to nothing names none: ReFrame's working directory would be filled.
 _PLAIN = f"-reframe-{os.getpid()}"
 _NAME = time.strftime("%Y%m%d-%H%M%S") + _PLAIN
-os.environ.setdefault("TIERBENCH_RUN_DIR", str(_results() / "runs" / _NAME))
+os.environ["TIERBENCH_RUN_DIR"] = os.environ.get("TIERBENCH_RUN_DIR") or str(_results() / "runs" / _NAME)
 
 
 def run_dir() -> Path:
