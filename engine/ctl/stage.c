@@ -81,6 +81,12 @@ static int move_job(const struct stage *s, struct pairs *pairs, struct tb_config
     return rc ? rc : move(s, pairs, settings);
 }
 
+/* A check that is silent says that all is right: so what has nothing to be checked is told. */
+static void say_nothing_staged(const char *file, const char *why)
+{
+    fprintf(stderr, "tierctl: %s: %s: nothing would be staged\n", file, why);
+}
+
 /*
  * Everything is checked first; with --check that is all. Links of a manifest stay links: the list of what a mover left has them as
  * it would have moved them.
@@ -97,6 +103,8 @@ static int stage_manifest(const struct stage *s)
         rc = pairs_check(&pairs, true, NULL);
     if (!rc && !s->check)
         rc = move(s, &pairs, &settings);
+    else if (!rc && !pairs.n)
+        say_nothing_staged(s->manifest, "names no file");
     pairs_free(&pairs);
     return rc;
 }
@@ -135,6 +143,11 @@ static int run_script(const struct stage_job *j)
 static int check_job(const struct stage *s, struct stage_job *j)
 {
     int rc = stage_job_check(j);
+    if (!rc && s->check && !j->directives.n) {
+        char why[100];
+        snprintf(why, sizeof(why), "no line begins with %.60s", j->directives.word);
+        say_nothing_staged(s->script, why);
+    }
     return rc ? rc : pairs_check_taken(&j->out, log_folder(s));
 }
 

@@ -227,10 +227,13 @@ int directives_read(struct directives *all, const char *script, const char *word
     size_t room = 0;
     ssize_t n;
     int rc = in ? 0 : ctl_fail("%s: %s", script, why);
-    for (unsigned number = 1; !rc && (n = getline(&line, &room, in)) > 0; number++)
-        rc = add_line(all, line, (size_t)n, number);
+    unsigned number = 0;
+    while (!rc && (n = getline(&line, &room, in)) > 0)
+        rc = add_line(all, line, (size_t)n, ++number);
     if (in && (why = ctl_input_close(in)) && !rc)
         rc = ctl_fail("%s: %s", script, why);
+    if (!rc && !number)
+        rc = ctl_fail("%s: is empty; allowed: a job script", script);
     free(line);
     return rc;
 }

@@ -180,6 +180,32 @@ def test_persistent_storage_of_another_origin_is_not_destroyed(site: Site, job: 
     assert mine.read_text() == "mine" and not (site.root / "ran").exists()
 
 
+@pytest.mark.parametrize(
+    ("content", "words", "status"),
+    [
+        ("", "job.sh: is empty; allowed: a job script", 2),
+        ("\0\1\2\n\0", "job.sh: no line begins with #DW: nothing would be staged", 0),
+        ("#!/bin/sh\ntrue\n", "job.sh: no line begins with #DW: nothing would be staged", 0),
+    ],
+)
+def test_a_check_of_what_has_no_directive_says_so(
+    site: Site, job: Path, content: str, words: str, status: int
+) -> None:
+    """A silent check says that all is right."""
+    job.write_text(content)
+    assert words in stage(site, "--script", str(job), "--check", status=status)
+    if status:
+        assert words in stage(site, "--script", str(job), status=status) and not list(site.bb.iterdir())
+
+
+def test_a_check_of_a_manifest_without_files_says_so(site: Site) -> None:
+    manifest = site.root / "manifest"
+    manifest.write_text("# none\n")
+    assert "manifest: names no file: nothing would be staged" in stage(
+        site, "--manifest", str(manifest), "--check"
+    )
+
+
 @pytest.mark.parametrize("word", ["#BB_LUA", "#TB"])
 def test_another_word(site: Site, job: Path, word: str) -> None:
     job.write_text(job.read_text().replace("#DW", word))
