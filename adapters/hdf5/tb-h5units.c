@@ -197,6 +197,7 @@ int main(int argc, char **argv)
 {
     static const struct option options[] = {{"pattern", required_argument, NULL, 'p'},
                                             {"unit", required_argument, NULL, 'u'},
+                                            {"version", no_argument, NULL, 'V'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     struct table t = {0};
@@ -209,6 +210,8 @@ int main(int argc, char **argv)
         } else if (c == 'u') {
             fprintf(stderr, "tb-h5units: --unit: %s; allowed: dataset, chunk\n", optarg);
             return 2;
+        } else if (c == 'V') {
+            return puts("tb-h5units " TB_VERSION), 0;
         } else {
             return fprintf(c == 'h' ? stdout : stderr, "%s\n", usage), c == 'h' ? 0 : 2;
         }

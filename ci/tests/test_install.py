@@ -73,6 +73,17 @@ def test_the_command_works_from_elsewhere(tree: Path, tmp_path: Path) -> None:
         assert "recipes" in (tree / page).read_text()
 
 
+def test_each_program_says_its_version(tree: Path, tmp_path: Path) -> None:
+    """Those of MPI without a launcher; `--version` is all that they do."""
+    programs = [p for p in sorted((tree / "bin").iterdir()) if p.suffix != ".py"]
+    assert len(programs) > 10
+    for program in programs:
+        said = do(program, "--version", cwd=tmp_path)
+        assert (said.returncode, said.stderr) == (0, ""), program
+        assert re.fullmatch(rf"{program.name} \d+\.\d+\.\d+( \(.+\))?\n", said.stdout), said.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_suite_runs_and_is_reported(tree: Path, tmp_path: Path) -> None:
     reframe, suite = tree / "lib/tierbench/python/bin/reframe", tree / "share/tierbench"
     line = [

@@ -60,9 +60,11 @@ static int say(const struct options *o, const char *text)
 }
 
 static const struct option long_options[] = {
-    {"instance", required_argument, NULL, 'i'}, {"mode", required_argument, NULL, 'm'},  {"ready", required_argument, NULL, 'r'},
-    {"owner", required_argument, NULL, 'o'},    {"peers", required_argument, NULL, 'p'}, {"nodes", required_argument, NULL, 'n'},
-    {"foreground", no_argument, NULL, 'f'},     {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+    {"instance", required_argument, NULL, 'i'}, {"mode", required_argument, NULL, 'm'},
+    {"ready", required_argument, NULL, 'r'},    {"owner", required_argument, NULL, 'o'},
+    {"peers", required_argument, NULL, 'p'},    {"nodes", required_argument, NULL, 'n'},
+    {"foreground", no_argument, NULL, 'f'},     {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},        {NULL, 0, NULL, 0},
 };
 
 /* The instance is found by the configuration's path; its name is for people. */
@@ -100,6 +102,7 @@ static int parse(int argc, char **argv, struct options *o)
         case 'p': o->peers = optarg; break;
         case 'n': o->n_nodes = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'h': puts(usage); exit(0);
+        case 'V': puts("tierd " TB_VERSION " (" TB_COMMIT ")"); exit(0);
         default: return say(o, usage);
         }
     if (optind < argc)

@@ -81,6 +81,8 @@ struct tb_world {
 };
 struct tb_world tb_look_around(MPI_Comm comm);
 double tb_clock(const struct tb_world *w); /* seconds of rank 0's clock: times of different ranks can be compared */
+/* `--version`, or `--help` of a usage, as the only word: rank 0 answers. False: it is neither. */
+bool tb_answered(const struct tb_world *w, int argc, char **argv, const char *usage);
 _Noreturn void tb_fail(const char *path, const char *what, int64_t offset, const char *reason);
 void *tb_buffer(size_t bytes); /* aligned to 4 KiB; ends all ranks where there is no memory */
 

@@ -172,6 +172,8 @@ static int run_line(const struct tb_steps_program *p, int argc, char **argv)
 {
     struct tb_world w = tb_look_around(MPI_COMM_WORLD);
     struct tb_complaint c;
+    if (tb_answered(&w, argc, argv, NULL))
+        return 0;
     if (argc == 2 && !strcmp(argv[1], "--help")) {
         if (w.rank == 0)
             tb_options_help(p->table, p->usage, stdout);

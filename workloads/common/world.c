@@ -2,6 +2,7 @@
 #include "driver.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static double monotonic(void)
@@ -54,6 +55,16 @@ struct tb_world tb_look_around(MPI_Comm comm)
     agree_on_clock(&w, comm, node);
     MPI_Comm_free(&node);
     return w;
+}
+
+bool tb_answered(const struct tb_world *w, int argc, char **argv, const char *usage)
+{
+    bool version = argc == 2 && !strcmp(argv[1], "--version");
+    if (!version && !(usage && argc == 2 && !strcmp(argv[1], "--help")))
+        return false;
+    if (w->rank == 0)
+        printf("%s\n", version ? TB_PROGRAM " " TB_VERSION : usage);
+    return true;
 }
 
 /* Ends all ranks: one that waits in a collective call for a dead one would wait forever. */

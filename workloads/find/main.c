@@ -105,7 +105,9 @@ int main(int argc, char **argv)
     struct tb_complaint c;
     int status = TB_EXIT_USAGE;
     char *line = tb_join(argc, argv, "'");
-    if (take_line(&wanted, argc, argv, &c) && find_reference(&wanted, &w, &c))
+    if (tb_answered(&w, argc, argv, usage))
+        status = 0;
+    else if (take_line(&wanted, argc, argv, &c) && find_reference(&wanted, &w, &c))
         status = find(&wanted, &w, line ? line : argv[0]);
     else if (w.rank == 0)
         fprintf(stderr, "%s: %s\n", TB_PROGRAM, c.text);

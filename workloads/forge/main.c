@@ -206,6 +206,8 @@ static int run_line(int argc, char **argv)
     struct tb_scenario s = {0};
     struct tb_map map = {0};
     struct tb_complaint c = {.text = ""};
+    if (tb_answered(&w, argc, argv, NULL))
+        return 0;
     if (argc == 2 && !strcmp(argv[1], "--help")) {
         if (w.rank == 0)
             tb_options_help(table, USAGE, stdout);

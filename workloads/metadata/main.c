@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum { PUBLISHED_COUNT = 1000000, COUNT_MAX = 1000000000 };
+static const char usage[] = "usage: tb-metadata [COUNT]; COUNT is a whole number from 1 to 1000000000";
 
 /* 0: it is no count. The published run made a million. */
 static long count_of(int argc, char **argv)
@@ -64,10 +65,14 @@ int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     struct tb_world world = tb_look_around(MPI_COMM_WORLD);
+    if (tb_answered(&world, argc, argv, usage)) {
+        MPI_Finalize();
+        return 0;
+    }
     long count = count_of(argc, argv);
     if (count < 1) {
         if (world.rank == 0)
-            fprintf(stderr, "tb-metadata: usage: tb-metadata [COUNT]; COUNT is a whole number from 1 to %d\n", COUNT_MAX);
+            fprintf(stderr, "tb-metadata: %s\n", usage);
         MPI_Finalize();
         return TB_EXIT_USAGE;
     }
