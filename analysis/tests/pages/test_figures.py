@@ -100,3 +100,20 @@ def test_what_was_missed_is_drawn_too(shared_run: object) -> None:
 def _a_twentieth(interval: Interval) -> Interval:
     value, low, high = (x / 20 for x in (interval.value, interval.low, interval.high))
     return dataclasses.replace(interval, value=value, low=low, high=high)
+
+
+def test_an_interval_is_seen_on_a_dark_bar() -> None:
+    """In ink on a rim of paper; both are the page's, so that a dark page has them, too."""
+    ends = Interval(2.0, 1.0, 3.0, 5, 0.95)
+    with canvas.style():
+        figure = canvas.blank(1.0)
+        axes = figure.add_subplot()
+        axes.barh(0, 4, color=canvas.INK)
+        canvas.interval(axes, ends, 0)
+    drawn = canvas.svg(figure, "x", "x")
+    paper, ink = (
+        drawn.count(f"stroke: var(--{name}, {c})")
+        for c, name in canvas._OF_THE_PAGE.items()
+        if name in ("paper", "ink")
+    )
+    assert min(paper, ink) >= 2

@@ -14,6 +14,7 @@ import pytest
 import synthetic
 from rich.console import Console
 
+from tierbench.base.text import times
 from tierbench.layout import terms
 from tierbench.pages import exports, report, report_record, report_words, terminal
 from tierbench.pages.report_record import Report
@@ -301,3 +302,17 @@ def test_words_that_a_text_does_not_use_are_not_explained() -> None:
 def shared_page(shared_run: Path) -> str:
     """The page of the shared run."""
     return report.as_html(report_record.make(read_run(shared_run)))
+
+
+def test_in_80_columns_a_row_keeps_name_verdict_and_intervals(run_folder: Path) -> None:
+    """As on the page, whatever the terminal's width."""
+    made = report_record.make(read_run(run_folder))
+    row = next(r for r in made.rows if r.ratio and r.ratio.value > 5)
+    assert row.ratio
+    ends = f"[{times(row.ratio.low)}, {times(row.ratio.high)}]"
+    for width in (80, 400):
+        said = printed(made, width)
+        table = said[said.index("Configuration") :].split("\n\n")[0]
+        first = next(line for line in table.splitlines() if f" {row.label.split()[0]} " in line)
+        assert row.label.split()[0] in first and row.verdict in table and "Verdict" in table
+        assert ends in " ".join(table.split()) or (width == 80 and ends.split()[0] in table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -263,6 +264,16 @@ def test_the_page_and_the_terminal_say_the_same(tmp_path: Path, capsys: pytest.C
             assert cell in page and cell in said
 
 
+def test_what_is_not_shown_to_differ_has_its_interval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_trial(tmp_path, {"pfs": walls(*AS_FAST), "ram": walls(*AS_FAST, tiers=tier())})
+    assert cli.main(["report", str(tmp_path)]) == 0
+    told = re.compile(r"1\.00x \[0\.\d+x, 1\.\d+x\], not shown to differ")
+    for said in (capsys.readouterr().out, (tmp_path / "report.html").read_text()):
+        assert told.search(said), said
+
+
 @pytest.mark.parametrize(("lines", "status", "told"), [
     (["wall <= 8 s, contract 4.2"], 0, "meets the requirement: 7 against a required 8 s (contract 4.2)"),
     (["wall <= 6.9 s"], 1, "program-wall, RAM: inconclusive"),
@@ -337,11 +348,41 @@ def test_a_single_run_has_no_interval(tmp_path: Path) -> None:
     (["--pfs", "/tmp", "--ram", "1g", "--ior", "-w -r", "--", "p"], "--ior: allowed: one of COMMAND"),
     (["--pfs", "/tmp", "--ram", "1g", "--recipe", "none"], "--recipe: 'none'; allowed: cfs-iops, "),
     (["--site", "/nonesuch.py", "--ram", "1g", "--", "p"], "--site: /nonesuch.py: No such file"),
-    (["--pfs", "/tmp", "--nvme", "/tmp", "--", "p", "{pfs}"], "--nvme: /tmp: lies in the PFS /tmp; allowed"),
+    (["--pfs", "/tmp", "--nvme", "/tmp", "--", "p", "{pfs}"], "--nvme: /tmp: lies in --pfs /tmp; allowed"),
 ])  # fmt: skip
 def test_what_the_command_refuses(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["try", *words]) == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("pfs", "more", "told"),
+    [
+        ("a/sub", ["--nvme", "a"], "--pfs: T/a/sub: lies in --nvme T/a; allowed: a place outside it"),
+        ("a", ["--bb", "a/sub"], "--bb: T/a/sub: lies in --pfs T/a; allowed: a place outside it"),
+        ("b", ["--nvme", "a/sub", "--bb", "a"], "--nvme: T/a/sub: lies in --bb T/a; allowed: "),
+        ("link/sub", ["--nvme", "a"], "--pfs: T/a/sub: lies in --nvme T/a; allowed: a place outside it"),
+    ],
+)
+def test_a_place_in_another_is_refused(
+    pfs: str,
+    more: list[str],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Files of a tier would be files of the PFS, or the other way round."""
+    monkeypatch.chdir(tmp_path)
+    for place in ("a/sub", "b"):
+        (tmp_path / place).mkdir(parents=True)
+    (tmp_path / "link").symlink_to("a")
+    places = ["--pfs", pfs, *more, "-o", "new"]
+    for words in (["try", *places, "--", "true", "{pfs}"], ["site", "init", *places]):
+        assert cli.main(words) == 2
+        said = capsys.readouterr().err
+        assert told.replace("T", str(tmp_path)) in said and said.count("\n") == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "link"]
 
 
 def test_what_is_refused_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

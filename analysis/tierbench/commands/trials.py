@@ -165,6 +165,7 @@ def _site_init(options: argparse.Namespace) -> int:
     """1 where the site is written but its trial failed."""
     named = [(name, getattr(options, name)) for name in ("pfs", "nvme", "bb") if getattr(options, name)]
     places = {name: tier_files.directory(f"--{name}", path) for name, path in named}
+    tier_files.check_apart(places)
     site_file.write(site_file.site(places, options.scheduler), options.output)
     if told := site_file.undetected(options.scheduler):
         say(f"{told} ({options.output})")
@@ -197,9 +198,7 @@ def _try(options: argparse.Namespace) -> int:
     if not tiers and not options.own:
         raise RunError("no tier: allowed: at least one of --ram, --nvme, --bb and -c")
     pfs = tier_files.directory("--pfs", places["pfs"])
-    for tier in tiers:
-        if tier.path and tier.path.is_relative_to(pfs):
-            raise RunError(f"--{tier.name}: {tier.path}: lies in the PFS {pfs}; allowed: a place outside it")
+    tier_files.check_apart({t.name: t.path for t in tiers if t.path} | {"pfs": pfs})
     folder = options.output or Path(time.strftime("tierbench-try-%Y%m%d-%H%M%S"))
     driver = _driver(options)
     elsewhere = f"{site.name} starts jobs by {site.scheduler}; this trial ran on this node" if site else ""

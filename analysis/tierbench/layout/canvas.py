@@ -11,6 +11,9 @@ import io
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from tierbench.base.text import Ends
+from tierbench.layout import narrow
+
 if TYPE_CHECKING:
     import numpy as np
     from matplotlib.axes import Axes
@@ -69,6 +72,15 @@ def svg(figure: Figure, salt: str, alternative: str) -> str:
     return text
 
 
+def both(figure: Figure, salt: str, alternative: str) -> str:
+    """The figure twice: as it is, and for a telephone; report.css shows the one that fits the window."""
+    wide = svg(figure, salt, alternative)
+    with style():
+        narrow.make(figure)
+    small = svg(figure, f"{salt}-narrow", alternative).replace("<svg ", '<svg class="narrow" ', 1)
+    return wide + small
+
+
 def png(figure: Figure) -> bytes:
     """The figure as a PNG for pages that take no SVG."""
     buffer = io.BytesIO()
@@ -82,6 +94,30 @@ def blank(height_in: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+
+
+def interval(axes: Axes, ends: Ends, at: float, width: float = 1.4) -> None:
+    """A line with its ends marked, in ink on a rim of paper, so that it is seen on a bar of any colour.
+
+    A single value has none.
+    """
+    from matplotlib.patheffects import withStroke
+
+    if ends.low == ends.high:
+        return
+    rim = [withStroke(linewidth=width + 2.2, foreground="#ffffff")]
+    for shape, size in (("-", 0.0), ("|", 6.0)):
+        axes.plot(
+            [ends.low, ends.high],
+            [at, at],
+            shape,
+            color=INK,
+            lw=width,
+            ms=size,
+            mew=width,
+            solid_capstyle="butt",
+            path_effects=rim,
+        )
 
 
 def heat(axes: Axes, values: NDArray[np.float64], extent: tuple[float, float, float, float]) -> AxesImage:

@@ -55,7 +55,7 @@ def as_html(result: Result) -> str:
         verdict=terminal.verdict(result),
         pairs=_pairs(result),
         # Our own SVG: matplotlib has escaped its texts.
-        figure=Markup(canvas.svg(drawn, "ratios", _ALTERNATIVE)),  # noqa: S704
+        figure=Markup(canvas.both(drawn, "ratios", _ALTERNATIVE)),  # noqa: S704
         left_out=max(0, len(result.metrics) - _MOST_DRAWN),
         version=__version__,
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tierbench.judge import components
 from tierbench.judge.components import Beside, Measured, Memory
 from tierbench.judge.verdict import Row
-from tierbench.layout.canvas import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, blank
+from tierbench.layout.canvas import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, blank, interval
 from tierbench.runs.run_folder import Run
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _panel(axes: Axes, title: str, groups: list[str], measured: list[Measured]) 
         for i, m in enumerate(inside):
             at, median = y - BAR / 2 + (i + 0.5) * height, m.median
             axes.barh(at, median.value, height=0.9 * height, color=COLOURS[m.system])
-            axes.plot([median.low, median.high], [at, at], color=INK, lw=1)
+            interval(axes, median, at, width=1)
     axes.set_xscale("log")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_yticks(range(len(groups)), groups)

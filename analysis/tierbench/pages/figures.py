@@ -24,6 +24,7 @@ from tierbench.layout.canvas import (
     SKY,
     VERMILION,
     blank,
+    interval,
     style,
 )
 from tierbench.pages import components_section, flows, hpdc18_section, stage_section
@@ -113,7 +114,7 @@ def _grouped_positions(groups: Sequence[str]) -> list[float]:
 def _bar(axes: Axes, y: float, row: Row, widest: float) -> None:
     colour = PROMISE_COLOURS[row.key["fsync"]]
     axes.barh(y, row.median.value, height=0.66, color=colour, alpha=0.85)
-    axes.plot([row.median.low, row.median.high], [y, y], color=INK, lw=1.4, solid_capstyle="butt")
+    interval(axes, row.median, y)
     axes.plot(row.values, [y] * len(row.values), "o", color="white", mec=colour, mew=0.8, ms=3, zorder=3)
     if row.prediction:
         axes.plot(row.prediction.bandwidth_mib_s, y, "|", color=INK, ms=13, mew=1.6, zorder=4)

@@ -93,7 +93,7 @@ def drawn(study: Study) -> list[Drawn]:
     salt = study.measured.name
     # Our own SVG: matplotlib has escaped its texts.
     return [
-        Drawn(title, Markup(canvas.svg(draw(study), f"{salt}{i}", f"{title}. {caption}")), caption)  # noqa: S704
+        Drawn(title, Markup(canvas.both(draw(study), f"{salt}{i}", f"{title}. {caption}")), caption)  # noqa: S704
         for i, (title, draw, caption) in enumerate(_FIGURES)
         if study.queues or draw is not forwarding_figures.queues
     ]

@@ -49,7 +49,7 @@ def as_html(found: Sequence[Series], test: str) -> str:
     environment.globals |= {"day": day, "title": title, "conclusion": conclusion}
     # Our own SVG: matplotlib has escaped its texts.
     drawn = [
-        (s, Markup(canvas.svg(draw(s), f"history{i}", _in_words(s))))  # noqa: S704
+        (s, Markup(canvas.both(draw(s), f"history{i}", _in_words(s))))  # noqa: S704
         for i, s in enumerate(found)
     ]
     page = environment.get_template("history.html.j2")

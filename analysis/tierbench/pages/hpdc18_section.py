@@ -26,6 +26,7 @@ from tierbench.layout.canvas import (
     SKY,
     VERMILION,
     blank,
+    interval,
 )
 from tierbench.runs.run_folder import Run
 
@@ -108,7 +109,7 @@ def ratios(run: Run, _rows: Sequence[Row]) -> Figure | None:
         axes.barh(
             y + 0.2, claim.ratio.value, height=0.36, color=BLUE, label="measured, median" if y == 0 else None
         )
-        axes.plot([claim.ratio.low, claim.ratio.high], [y + 0.2] * 2, color=INK, lw=1.4)
+        interval(axes, claim.ratio, y + 0.2)
         axes.text(claim.published, y - 0.2, f" {times(claim.published)}", va="center", fontsize=8)
         axes.text(
             max(claim.ratio.high, claim.ratio.value),
@@ -164,7 +165,7 @@ def _times(axes: Axes, workload: str, here: Sequence[Sample]) -> None:
             axes.barh(y, sample.seconds[part], left=left, height=0.66, color=colour)
             left += sample.seconds[part]
         told = sample.median
-        axes.plot([told.low, told.high], [y, y], color=INK, lw=1.2)
+        interval(axes, told, y, width=1.2)
         axes.text(max(left, told.high) + 0.02 * widest, y, f"{told.value:.3g} s", va="center", fontsize=7.5)
     if bound := next((s.bound for s in ordered if s.is_policy), None):
         axes.axvline(bound, color=INK, lw=0.9, ls=":")

@@ -94,7 +94,7 @@ def as_html(report: Report) -> str:
         if figure:
             told = figures.alternative(drawing, report.rows)
             # Our own SVG: matplotlib has escaped its texts.
-            drawn.append((drawing, Markup(canvas.svg(figure, f"figure{index}", told))))  # noqa: S704
+            drawn.append((drawing, Markup(canvas.both(figure, f"figure{index}", told))))  # noqa: S704
     template = environment.get_template("report.html.j2")
     content = {
         "report": report,

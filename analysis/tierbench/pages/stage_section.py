@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from tierbench.base.errors import RunError
 from tierbench.base.text import number, shown
 from tierbench.judge.verdict import Row
-from tierbench.layout.canvas import BLUE, INK, blank
+from tierbench.layout.canvas import BLUE, INK, blank, interval
 from tierbench.runs.run_folder import Run
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def times(_run: Run, rows: Sequence[Row]) -> Figure | None:
         axes.barh(y, on_pfs.value, height=0.62, color=_LIGHT)
         axes.barh(y, close.value, height=0.62, color=BLUE)
         axes.plot([way.compute_s] * 2, [y - 0.42, y + 0.42], color=INK, lw=1.2, ls=":")
-        axes.plot([on_pfs.low, on_pfs.high], [y, y], color=INK, lw=1.4, solid_capstyle="butt")
+        interval(axes, on_pfs, y)
         axes.text(
             max(on_pfs.value, on_pfs.high) + 0.015 * longest,
             y,

@@ -13,6 +13,7 @@ from tierbench.base.text import counted, number, percent, ratio_span, span, time
 from tierbench.judge import compare
 from tierbench.judge.compare import Metric, Result, Whole
 from tierbench.judge.history import Series
+from tierbench.judge.stats import Interval
 from tierbench.judge.verdict import FAIL, INCONCLUSIVE, PASS, Row
 from tierbench.pages import io500_report
 from tierbench.pages.history_page import conclusion, day, title
@@ -139,48 +140,57 @@ def _coloured_verdict(row: Row) -> str:
 
 
 def _print_compared(name: str, rows: list[Row], console: Console) -> None:
-    table = Table(box=box.SIMPLE_HEAD, title=name, title_justify="left", pad_edge=False)
-    for name in ("Configuration", "fsync promise"):
-        table.add_column(name)
+    """Columns as on the page, cells of two lines: a row keeps its name and its verdict in 80 columns."""
+    table = Table(box=box.SIMPLE_HEAD, title=escape(name), title_justify="left", padding=(0, 1, 0, 0))
     against = baselines(rows)
-    for name in ("Measured", "Interval", *(heading for heading, _ in against), "Required", "Predicted"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("Verdict")
-    for r in rows:
+    last = {"Required": [r.requirement for r in rows], "Predicted": [r.predicted for r in rows]}
+    last = {heading: column for heading, column in last.items() if column != [None] * len(rows)}
+    table.add_column("Configuration\nfsync promise", min_width=14, overflow="fold")
+    table.add_column("Verdict", no_wrap=True)
+    table.add_column("Measured\ninterval", justify="right", min_width=12)
+    for heading, _ in against:
+        table.add_column(f"{heading}\ninterval", justify="right", min_width=8)
+    for heading in last:
+        table.add_column(heading, justify="right")
+    for i, r in enumerate(rows):
         table.add_row(
-            r.label,
-            promise_words(r),
-            measured_words(r),
-            span(r.median),
-            *(times(ratio.value if ratio else None) for ratio in (of(r) for _, of in against)),
-            number(r.requirement),
-            number(r.predicted),
+            f"{escape(r.label)}\n{promise_words(r)}",
             _coloured_verdict(r),
+            f"{measured_words(r)}\n{span(r.median)}",
+            *(_ratio(of(r)) for _, of in against),
+            *(number(column[i]) for column in last.values()),
         )
     console.print(table)
+
+
+def _ratio(ratio: Interval | None) -> str:
+    """As the headline has it; the page says how often such an interval holds."""
+    if ratio is None or not ratio_span(ratio):
+        return times(ratio.value if ratio else None)
+    return f"{times(ratio.value)}\n\\[{times(ratio.low)}, {times(ratio.high)}]"
 
 
 def _print_acceptance(name: str, rows: list[Row], console: Console) -> None:
     """What recipes measured, and times the twin's factor K, beside what was published for as many nodes."""
     scales = ", ".join(dict.fromkeys(str(r.scale) for r in rows))
     title = f"{name}, acceptance at scale {scales}"
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, title=escape(title), title_justify="left", pad_edge=False)
     table.add_column("Test", overflow="fold", min_width=24)
-    for column in ("Measured", "Interval", "Medium", "K", "At full speed", "Published", "Deviation"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("Verdict")
+    table.add_column("Verdict", no_wrap=True)
+    table.add_column("Measured\ninterval", justify="right", min_width=12)
+    for column in ("Medium", "K", "At full speed", "Published", "Deviation"):
+        table.add_column(column, justify="right")
     for r in rows:
         right = r.published or r.expected
         deviation = r.median.value / right - 1 if right else None
         table.add_row(
-            r.label,
-            measured_words(r),
-            span(r.median),
+            escape(r.label),
+            _coloured_verdict(r),
+            f"{measured_words(r)}\n{span(r.median)}",
             number(r.medium),
             str(r.factor),
             number(r.at_full_speed),
             number(r.published_at_full_speed),
             percent(deviation),
-            _coloured_verdict(r),
         )
     console.print(table)

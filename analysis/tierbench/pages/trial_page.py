@@ -139,9 +139,8 @@ def ratio_words(row: Row) -> str:
         return "1" if row.name == PFS else "–"
     if row.needs_n:
         return f"needs n >= {row.needs_n}"
-    if not row.shown:
-        return "not shown to differ"
-    return f"{times(row.ratio.value)} [{times(row.ratio.low)}, {times(row.ratio.high)}]"
+    told = f"{times(row.ratio.value)} [{times(row.ratio.low)}, {times(row.ratio.high)}]"
+    return told if row.shown else f"{told}, not shown to differ"
 
 
 def outputs_words(row: Row) -> str:
@@ -168,13 +167,13 @@ def _draw(rows: Sequence[Row]) -> Figure:
     for i, row in enumerate(rows):
         end = walls[i] + after[i]
         if row.runs > 1:
-            axes.plot([row.wall.low, row.wall.high], [i, i], color=canvas.INK, linewidth=1.4)
+            canvas.interval(axes, row.wall, i)
             end = max(end, row.wall.high)
         axes.annotate(
             f"{seconds(row.wall.value)} s", (end, i), (4, 0), textcoords="offset points", va="center"
         )
     axes.set_yticks(list(at), [called(row) for row in rows])
-    axes.set_xlabel("seconds of a run: median, and its interval")
+    axes.set_xlabel("seconds of a run (bar: median, line: its interval)")
     axes.margins(x=0.12)
     axes.grid(axis="x")
     figure.legend(loc="outside upper left", ncols=2)
@@ -191,7 +190,7 @@ def as_html(answer: Answer, folder: Path, rows: Sequence[verdict.Row]) -> str:
         answer=answer,
         required=trial_rows.sentences(answer, rows),
         tables=[(headings, [cells(row) for row in answer.rows]) for headings, cells in TABLES],
-        picture=Markup(canvas.svg(draw(answer), "answer", answer.advice)),  # noqa: S704 (our own: matplotlib has escaped its texts)
+        picture=Markup(canvas.both(draw(answer), "answer", answer.advice)),  # noqa: S704 (our own: matplotlib has escaped its texts)
         command=shlex.join(answer.trial.command),
         in_words=IN_WORDS,
         folder=folder,

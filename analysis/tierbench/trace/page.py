@@ -61,9 +61,9 @@ def section(
         figure = drawings.draw(drawing, mine)
         if figure:
             # Our own SVG: matplotlib has escaped its texts.
-            drawn.append((drawing, Markup(canvas.svg(figure, f"{salt}-{index}", drawing.title))))  # noqa: S704
+            drawn.append((drawing, Markup(canvas.both(figure, f"{salt}-{index}", drawing.title))))  # noqa: S704
     if figure := latency.draw(mine, periods):
-        made = canvas.svg(figure, f"{salt}-latency", latency.DRAWING.title)
+        made = canvas.both(figure, f"{salt}-latency", latency.DRAWING.title)
         drawn.append((latency.DRAWING, Markup(made)))  # noqa: S704
     about = (label, heading or label, _facts(mine), find(mine), slowest(mine), _places(mine))
     return Section(*about, drawn, evidence, folded, latency.table(mine, periods))

@@ -10,7 +10,7 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,15 @@ def directory(option: str, path: str) -> Path:
     if not os.access(place, os.W_OK | os.X_OK):
         raise RunError(f"{option}: {path!r} may not be written; allowed: a directory of yours")
     return place.resolve()
+
+
+def check_apart(places: Mapping[str, Path]) -> None:
+    """Refuse a place in another, by options of these names: its files would be the other's as well."""
+    for inner, outer in itertools.permutations(places, 2):
+        if places[inner].is_relative_to(places[outer]):
+            raise RunError(
+                f"--{inner}: {places[inner]}: lies in --{outer} {places[outer]}; allowed: a place outside it"
+            )
 
 
 def combinations(tiers: Sequence[Tier]) -> list[list[Tier]]:
