@@ -30,6 +30,7 @@ struct wait {
     struct tb_ledger ledger;
     struct ctl_stage_progress progress;
     char host[65], question[80];
+    double end_s;    /* of --deadline; 0: none */
     double asked_s;  /* when */
     double looked_s; /* when each queued file was last looked at */
     bool has_mover;  /* one of them, then */
@@ -184,12 +185,16 @@ static bool is_over(struct wait *w)
     return n == 0 || (silent == 0 && (w->ledger.n_queued == 0 || !has_movers(w)));
 }
 
+static bool has_time(const struct wait *w)
+{
+    return !told_to_stop && (w->end_s <= 0 || ctl_now() <= w->end_s);
+}
+
 /* True: all was told; false: there was no time. */
 static bool await(struct wait *w)
 {
-    double end = w->deadline > 0 ? ctl_now() + w->deadline : 0;
     while (!is_over(w)) {
-        if (told_to_stop || (end > 0 && ctl_now() > end))
+        if (!has_time(w))
             return false;
         ctl_progress_show(&w->progress, false);
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
@@ -211,19 +216,32 @@ static void name_open(const struct wait *w)
                     m->n_open == 1 ? "file is" : "files are", m->open, m->n_open == 1 ? "" : " ...");
 }
 
-/* One of its own ends with it, with or without time. */
-static void end_mover(struct wait *w, bool complete)
+/* This node's mover ended, or was killed, before it answered: so nothing has looked at the folder since the question. */
+static bool has_lost_mover(const struct wait *w)
 {
+    if (!w->stage.from[0] || w->mover.pid)
+        return false;
+    for (const struct tb_known_mover *m = w->ledger.movers; m; m = m->next)
+        if (strcmp(m->host, w->host) == 0 && strcmp(m->from, w->stage.from) == 0 && strcmp(m->answered, w->question) == 0)
+            return false;
+    return true;
+}
+
+/* One of its own ends with it, with or without time. False: it was killed, or could not move all. */
+static bool end_mover(struct wait *w, bool complete)
+{
+    int status = 0;
     if (!w->mover.pid)
-        return;
+        return true;
     if (complete)
         ctl_mover_tell_to_finish(&w->mover);
     else
         kill(w->mover.pid, SIGTERM);
-    while (waitpid(w->mover.pid, NULL, 0) < 0 && errno == EINTR)
+    while (waitpid(w->mover.pid, &status, 0) < 0 && errno == EINTR)
         ;
     ctl_mover_forget(&w->mover);
     tb_ledger_refresh(&w->ledger);
+    return status == 0;
 }
 
 /*
@@ -235,13 +253,21 @@ static int run(struct wait *w)
     const struct sigaction act = {.sa_handler = on_signal};
     sigaction(SIGTERM, &act, NULL);
     sigaction(SIGINT, &act, NULL);
-    int rc = take_over(w);
-    if (rc || (rc = ask(w)))
-        return rc;
+    int rc;
+    bool complete, lost;
+    w->end_s = w->deadline > 0 ? ctl_now() + w->deadline : 0;
     ctl_progress_begin(&w->progress, &w->ledger, NULL, NULL);
-    bool complete = await(w);
+    do {
+        if ((rc = take_over(w)) || (rc = ask(w)))
+            return rc;
+        complete = await(w);
+        lost = complete && has_lost_mover(w);
+        complete = complete && (!lost || has_time(w));
+        if (lost)
+            nanosleep(&(struct timespec){0, LOOK_NS}, NULL); /* one that begins just now is not in the log yet */
+    } while (lost && complete);
     name_open(w);
-    end_mover(w, complete);
+    complete = end_mover(w, complete) && complete;
     rc = ctl_progress_end(&w->progress, complete);
     int written = w->left ? tb_left_of_ledger(&w->ledger, w->left) : 0;
     if (written)

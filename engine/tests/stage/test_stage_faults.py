@@ -84,6 +84,29 @@ def test_what_a_killed_mover_had_and_is_removed_is_reported_once(site: Site) -> 
     assert site.run("echo > bb/y").stdout.endswith("All files moved\n")
 
 
+def test_wait_goes_on_where_the_mover_ends_without_an_answer(site: Site) -> None:
+    """Else a file that it had not heard of would be passed over with `All files moved`."""
+    with site.start("stage", "--watch") as mover:
+        while "starts" not in "".join(site.log_so_far()):
+            time.sleep(0.02)
+        mover.send_signal(signal.SIGSTOP)
+        (site.bb / "x").write_text("x")
+        with site.start("wait") as wait:
+            assert wait.stderr and "does not answer" in wait.stderr.readline()
+            mover.kill()
+            out, err = wait.communicate(timeout=60)
+    assert wait.returncode == 0 and out.endswith("All files moved\n"), err
+    site.assert_same()
+
+
+def test_a_killed_mover_of_wait_is_no_success(site: Site) -> None:
+    (site.bb / "x").write_text("x")
+    out = site.tierctl("wait", fault="log:2:1:0", status=3)
+    assert "All files moved" not in out.stdout
+    site.tierctl("wait")
+    site.assert_same()
+
+
 def test_wait_ends_where_no_mover_has_what_is_queued(site: Site) -> None:
     """A list's mover was killed; the folder's mover lives, and has nothing of it."""
     (site.root / "manifest").write_text(f"{site.root}/manifest {site.pfs}/copy\n")
