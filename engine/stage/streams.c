@@ -168,14 +168,17 @@ struct tb_large {
     const struct tb_carry *move;
 };
 
-/* It is in the list for as long as its bytes are copied, so `copied` is there. */
+/* It is in the list for as long as its bytes are copied, so `copied` is there. Other streams help where it has pieces. */
 static void copy_large(struct tb_streams *s, struct tb_carry *m)
 {
     struct tb_large one = {.move = m};
     pthread_mutex_lock(&s->large_mutex);
     LIST_INSERT_HEAD(&s->large, &one, next);
     pthread_mutex_unlock(&s->large_mutex);
-    tb_items_share(s->items, &m->bytes);
+    if (m->bytes.n_pieces > 1)
+        tb_items_share(s->items, &m->bytes);
+    else
+        tb_bytes_work(&m->bytes);
     pthread_mutex_lock(&s->large_mutex);
     LIST_REMOVE(&one, next);
     pthread_mutex_unlock(&s->large_mutex);
@@ -201,7 +204,7 @@ void tb_streams_tell_large(struct tb_streams *s)
 static void write_one(struct tb_streams *s, struct tb_folders *folders, struct tb_carry *m)
 {
     tb_carry_open(s->moves, folders, m);
-    if (tb_carry_has_bytes(m) && m->bytes.n_pieces > 1)
+    if (tb_carry_has_bytes(m) && m->bytes.size > TB_SMALL)
         copy_large(s, m);
     else if (tb_carry_has_bytes(m))
         tb_bytes_work(&m->bytes);

@@ -46,6 +46,7 @@ def test_a_file_is_staged_in_when_it_is_asked_for(site: Site) -> None:
     assert (site.pfs / "result").read_text() == "small False 6000000 False []"
     assert site.names() == {"result"}, "what was staged in is not staged out"
     assert site.moved() == {"small": 1, "large": 1, "result": 1}
+    assert any(line.startswith("Tierbench\tmoving\t") for line in site.log()), "how far the large one is"
     assert out.stdout.count("All files moved") == 2
 
 
