@@ -7,8 +7,10 @@ What is committed is seen as it is, or gives EIO within 10 s; what comes back is
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from threading import Event, Thread
 
 import pytest
@@ -51,6 +53,12 @@ def answering(nodes: Nodes, acts: dict[str, Callable[[], None]]) -> Iterator[Non
         thread.join()
 
 
+def is_stopped(pid: int) -> bool:
+    """All of its threads: one that runs is stopped a moment after the signal, and may still answer."""
+    told = [task.read_text().rpartition(")")[2] for task in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(state.split()[0] == "T" for state in told)
+
+
 @pytest.mark.skipif(not can_make_networks(), reason="no network namespaces here (needs root and ip)")
 @pytest.mark.parametrize("how", ["a partition", "a stopped node"])
 def test_a_node_is_out_of_reach_and_comes_back(how: str) -> None:
@@ -59,7 +67,10 @@ def test_a_node_is_out_of_reach_and_comes_back(how: str) -> None:
         networks = cleanup.enter_context(Networks(3, list(nodes.node.values())))
 
         def send(number: signal.Signals) -> None:
-            os.kill(int((nodes.root / "meet" / "daemon").read_text()), number)
+            daemon = int((nodes.root / "meet" / "daemon").read_text())
+            os.kill(daemon, number)
+            while number == signal.SIGSTOP and not is_stopped(daemon):
+                time.sleep(0.001)
 
         acts: dict[str, Callable[[], None]] = {
             "away": lambda: networks.cut(1) if how == "a partition" else send(signal.SIGSTOP),
