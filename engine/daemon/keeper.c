@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "copies/store.h"
 #include "region/mix.h"
 
 #define BUCKETS 16384u
@@ -516,6 +517,27 @@ static int act(struct question *q)
     }
 }
 
+/* It was refused, and nothing has changed. */
+static bool is_refused(const struct question *q)
+{
+    return q->w->op == TB_WIRE_COMMIT && q->told->n && q->extent[0].node == q->asker;
+}
+
+/* Copies follow in the same step. */
+static int act_and_follow(struct question *q)
+{
+    const struct kept_file *f = find(&q->w->file);
+    bool follows = q->w->op == TB_WIRE_COMMIT || q->w->op == TB_WIRE_END || q->w->op == TB_WIRE_CUT || q->w->op == TB_WIRE_REMOVE;
+    copies_enter();
+    int rc = follows ? copies_prepare(q->asker, q->w, (f ? f->n : 0) + 2 * q->ranges.n + 1) : 0;
+    rc = rc ? rc : act(q);
+    f = find(&q->w->file);
+    if (!rc && follows && !is_refused(q))
+        copies_follow(q->asker, q->w, f ? f->extent : NULL, f ? f->n : 0, !f);
+    copies_leave();
+    return rc;
+}
+
 /*
  * A cut and a removal are of one range, to the end. Lengths and ranges come from another node, so each is checked before
  * it is used; after this the ranges are sorted and none overlaps another.
@@ -552,7 +574,7 @@ int64_t keeper_answer(uint32_t from, const struct tb_wire *w, const void *more, 
     struct question q = {.asker = from, .w = w, .told = &told, .extent = (void *)((char *)answer + sizeof(told)), .most = (uint32_t)most};
     int rc = take_apart(&q, more, n);
     pthread_mutex_lock(&lock);
-    rc = rc ? rc : act(&q);
+    rc = rc ? rc : act_and_follow(&q);
     pthread_mutex_unlock(&lock);
     tb_ranges_free(&q.ranges);
     memcpy(answer, &told, sizeof(told));

@@ -14,6 +14,9 @@
 
 #include "base/clock.h"
 #include "borrow.h"
+#include "copies/orphans.h"
+#include "copies/save.h"
+#include "copies/store.h"
 #include "flush/queue.h"
 #include "layer/layer.h"
 #include "net/net.h"
@@ -42,7 +45,7 @@ struct peers {
     _Atomic uint64_t lent[TB_NET_NODES_MAX]; /* what each other node uses of that, as it told last */
     _Atomic uint64_t answered;               /* messages of other nodes, those about the nodes' state left out */
     _Atomic bool stop, ended;
-    pthread_t relay[RELAYS + CARRIERS], show;
+    pthread_t relay[TB_REQUESTS + CARRIERS], show;
     uint32_t n_relays;
     bool shows;
 };
@@ -89,6 +92,8 @@ static int64_t state_here(struct peers *p, unsigned from, void *answer, size_t r
     struct tb_wire_state s = {.extents = keeper_count(),
                               .kept_bytes = keeper_bytes(),
                               .answered = p->answered,
+                              .copies = copies_bytes(),
+                              .copies_most = h->config.copies_memory,
                               .ends = tb_client_is_closed(p->engine) || p->ended,
                               .ended = p->ended};
     if (room < sizeof(s) || !p->net)
@@ -125,10 +130,14 @@ static int64_t serve(void *arg, unsigned from, const void *request, size_t n, vo
     case TB_WIRE_END:
     case TB_WIRE_CUT:
     case TB_WIRE_REMOVE: return keeper_answer(from, w, w + 1, n - sizeof(*w), answer, room);
+    case TB_WIRE_COPY:
+    case TB_WIRE_WHERE_COPY:
+    case TB_WIRE_READ_COPY: return copies_answer(from, w, w + 1, n - sizeof(*w), answer, room);
     case TB_WIRE_READ: return read_here(p->engine, w, answer, room);
     case TB_WIRE_LET_GO: return let_go_answer(p->engine, w, n, answer, room);
     case TB_WIRE_LOSE: return tb_local_lose(p->engine, &w->file);
     case TB_WIRE_FLUSH: return flush_here(p->engine, w);
+    case TB_WIRE_DIRTY: return orphans_answer(p->engine, p->net, w, answer, room);
     case TB_WIRE_STATE: return state_here(p, from, answer, room);
     case TB_WIRE_PUT:
     case TB_WIRE_GET: return lend_here(p, from, w, n, answer, room);
@@ -197,6 +206,8 @@ static void show_node(struct peers *p, unsigned i)
     a->node[i].lent = s.lent;
     a->node[i].borrows = s.borrows;
     a->node[i].lost = s.lost;
+    a->node[i].copies = s.copies;
+    a->node[i].copies_most = s.copies_most;
 }
 
 /* What a node had in this one's memory belongs to no node any more when it is given back. */
@@ -221,6 +232,7 @@ static void *show_loop(void *arg)
         for (unsigned i = 0; i < n && i < SHOW_AT_ONCE; i++)
             show_node(p, at++ % n);
         borrow_look(p->engine, p->net);
+        copies_look(p->engine, p->net);
         for (unsigned i = 0; i < n; i++) {
             alive += (uint32_t) !!tb_net_is_alive(p->net, i);
             look_at_borrower(p, i);
@@ -235,10 +247,12 @@ static void *show_loop(void *arg)
 /* What was started is counted, so that end_threads joins just that. */
 static int begin_threads(struct peers *p)
 {
-    bool remote = tb_config_remote_tier(&p->engine->header->config) < p->engine->header->config.n_tiers;
-    uint32_t n = RELAYS + (remote ? CARRIERS : 0);
+    const struct tb_config *c = &p->engine->header->config;
+    bool remote = tb_config_remote_tier(c) < c->n_tiers;
+    uint32_t relays = c->copies > 1 ? TB_REQUESTS : RELAYS,
+             n = relays + (remote ? CARRIERS : 0); /* a commit that sends copies takes long */
     int rc = 0;
-    while (p->n_relays < n && !(rc = pthread_create(&p->relay[p->n_relays], NULL, p->n_relays < RELAYS ? relay_loop : carrier_loop, p)))
+    while (p->n_relays < n && !(rc = pthread_create(&p->relay[p->n_relays], NULL, p->n_relays < relays ? relay_loop : carrier_loop, p)))
         p->n_relays++;
     if (!rc && !(rc = pthread_create(&p->show, NULL, show_loop, p)))
         p->shows = true;
@@ -272,6 +286,17 @@ static int begin_lending(struct peers *p, unsigned n_nodes, struct tb_error *err
     return rc;
 }
 
+/* Before the node joins, as others may send at once then. */
+static int begin_copies(struct peers *p, unsigned n_nodes, struct tb_error *err)
+{
+    const struct tb_config *c = &p->engine->header->config;
+    copies_set_limit(c->copies_memory);
+    if (c->copies < 2 || n_nodes > 1)
+        return 0;
+    snprintf(err->text, sizeof(err->text), "%.800s: copies: 2 needs a second node, and the job has one node; allowed: 1", c->file);
+    return -EINVAL;
+}
+
 /*
  * `net` is stored when all nodes are there; until then a request of another node is told to come again (state_here).
  * n_nodes is stored last: clients wait for it.
@@ -290,7 +315,8 @@ static int begin(struct peers *p, const char *folder, unsigned n_nodes, struct t
                                .serve = serve,
                                .arg = p};
     struct tb_net *net = NULL;
-    int rc = begin_lending(p, n_nodes, err);
+    int rc = begin_copies(p, n_nodes, err);
+    rc = rc ? rc : begin_lending(p, n_nodes, err);
     rc = rc ? rc : tb_net_open(&o, &net, err);
     if (!rc)
         h->asking.self = tb_net_self(net);
@@ -362,6 +388,16 @@ uint64_t peers_bring_home(tb_engine *e, struct peers *p)
     return p ? borrow_bring_home(e) : 0;
 }
 
+int peers_save_copies(struct peers *p)
+{
+    return p ? copies_save(p->engine, p->net) : 0;
+}
+
+uint64_t peers_unsaved(struct peers *p)
+{
+    return p ? copies_unsaved(p->net) : 0;
+}
+
 static bool has_bytes_here(struct peers *p)
 {
     struct tb_wire_state s;
@@ -381,14 +417,17 @@ void peers_stay(struct peers *p, bool (*ends)(void *arg), void *arg)
  * Other nodes may still need this one as the keeper of their files. So it stays as long as one of them is ending, and in
  * the first seconds as long as one of them has not ended.
  */
-void peers_end(struct peers *p)
+int peers_end(struct peers *p)
 {
     if (!p)
-        return;
+        return 0;
     uint64_t until = tb_now_ns() + GRACE_SECONDS * 1000000000ull;
     p->ended = true;
     while (is_needed(p, tb_now_ns() < until))
         nanosleep(&(struct timespec){0, SHOW_NS / 10}, NULL);
+    if (copies_save(p->engine, p->net))
+        return -EIO;
     end_threads(p);
     close_net(p);
+    return 0;
 }

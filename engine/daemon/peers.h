@@ -16,9 +16,15 @@ int peers_begin(tb_engine *e, const char *folder, unsigned n_nodes, struct peers
  * end with it.
  */
 uint64_t peers_bring_home(tb_engine *e, struct peers *p);
+/* Second copies of nodes that are lost go to the PFS. 0, or -EIO, and the log says why. How many bytes of them are not there. */
+int peers_save_copies(struct peers *p);
+uint64_t peers_unsaved(struct peers *p);
 /* Stay as long as another node has bytes in this one's memory that are nowhere else, but no longer than `ends` says. */
 void peers_stay(struct peers *p, bool (*ends)(void *arg), void *arg);
-/* Nothing is left here: stay for the others as long as they are ending, too. Then the network is closed. NULL: nothing to end. */
-void peers_end(struct peers *p);
+/*
+ * Nothing is left here: stay for the others as long as they are ending, too. Then the network is closed. NULL: nothing to end. -EIO: copies
+ * of a node that was lost meanwhile are here and not on the PFS, so this node is still joined.
+ */
+int peers_end(struct peers *p);
 
 #endif

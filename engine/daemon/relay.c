@@ -11,9 +11,11 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "copies/orphans.h"
 #include "file/file.h"
 #include "owed.h"
 #include "region/mix.h"
+#include "shared/commit.h"
 #include "shared/local.h"
 #include "turn.h"
 
@@ -186,27 +188,108 @@ static bool is_on_pfs(tb_engine *e, const struct tb_net *net, const struct tb_wi
     return file != TB_NONE && !e->region.file_nodes[file].n_spilling;
 }
 
-/* The extents that the answer has and the PFS lacks, with their bytes in the places of the range. */
-static int64_t gather(tb_engine *e, struct tb_net *net, const struct tb_wire *w, struct relay_answer *a, char *bytes)
+/* The part of an extent that is fetched. */
+static struct tb_wire_extent part_of(const struct tb_wire *w, const struct relay_answer *a, uint32_t i)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < a->told.n; i++)
-        if (!is_on_pfs(e, net, &w->file, &a->extent[i]))
-            a->extent[kept++] = a->extent[i];
-    a->told.n = kept;
-    size_t head = sizeof(a->told) + kept * sizeof(a->extent[0]);
-    for (uint32_t i = 0; i < kept; i++) {
-        struct tb_wire_extent x = a->extent[i];
-        x.lo = x.lo > w->lo ? x.lo : w->lo;
-        x.hi = x.hi < a->told.before ? x.hi : a->told.before;
+    struct tb_wire_extent x = a->extent[i];
+    x.lo = x.lo > w->lo ? x.lo : w->lo;
+    x.hi = x.hi < a->told.before ? x.hi : a->told.before;
+    return x;
+}
+
+/* Parts of an extent that the keeper has copies of. Another node may say anything, so they are looked at. */
+static int add_parts(struct relay_answer *to, const struct relay_answer *parts, const struct tb_wire_extent *of)
+{
+    uint64_t at = of->lo;
+    for (uint32_t i = 0; i < parts->told.n; i++) {
+        struct tb_wire_extent x = parts->extent[i];
+        if (x.lo < at || x.lo >= x.hi || x.hi > of->hi || to->told.n == TB_WIRE_MOST_FETCHED)
+            return -EIO;
+        x.is_all = 1;
+        at = x.hi;
+        to->extent[to->told.n++] = x;
+    }
+    return 0;
+}
+
+static int ask_parts(struct tb_net *net, const struct tb_wire_file *id, const struct tb_wire_extent *x, struct relay_answer *parts)
+{
+    struct tb_wire w = {.op = TB_WIRE_WHERE_COPY, .file = *id, .lo = x->lo, .hi = x->hi, .version = x->node};
+    struct tb_told told;
+    int64_t got = tb_net_call(net, relay_keeper(net, id), &w, sizeof(w), parts, sizeof(*parts));
+    return (int)told_of((char *)parts, got, &told);
+}
+
+/*
+ * With `copies: 2` a commit returns when its bytes are in a copy or on the PFS. So of a node that is lost the list has what is in a copy,
+ * marked by `is_all`, and the rest is read from the PFS.
+ */
+static int list_copies(struct tb_net *net, const struct tb_wire *w, struct relay_answer *a, unsigned failed)
+{
+    struct relay_answer *to = calloc(2, sizeof(*to)), *parts = to + 1;
+    int rc = to ? 0 : -ENOMEM;
+    for (uint32_t i = 0; i < a->told.n && !rc; i++) {
+        struct tb_wire_extent x = part_of(w, a, i);
+        bool lives = x.is_all || (x.node != failed && tb_net_is_alive(net, x.node));
+        if (lives && to->told.n < TB_WIRE_MOST_FETCHED)
+            to->extent[to->told.n++] = x;
+        else
+            rc = lives ? -EIO : ask_parts(net, &w->file, &x, parts);
+        rc = rc || lives ? rc : add_parts(to, parts, &x);
+    }
+    for (uint32_t i = 0; !rc && i < to->told.n; i++)
+        a->extent[i] = to->extent[i];
+    a->told.n = rc ? a->told.n : to->told.n;
+    free(to);
+    return rc;
+}
+
+/* A copy that has gone since it was listed has been replaced: -EAGAIN. */
+static int64_t ask_copy(struct tb_net *net, const struct tb_wire_file *id, const struct tb_wire_extent *x, void *to, size_t room)
+{
+    struct tb_wire w = {.op = TB_WIRE_READ_COPY, .file = *id, .lo = x->lo, .hi = x->hi, .version = x->node};
+    int64_t got = tb_net_call(net, relay_keeper(net, id), &w, sizeof(w), to, room);
+    return got == -ESTALE ? -EAGAIN : got < 0 ? -EIO : got;
+}
+
+/* The bytes of the listed extents, in their places. `failed`: the node that could not be asked. */
+static int64_t gather_listed(tb_engine *e, struct tb_net *net, const struct tb_wire *w, struct relay_answer *a, char *bytes,
+                             unsigned *failed)
+{
+    size_t head = sizeof(a->told) + a->told.n * sizeof(a->extent[0]);
+    for (uint32_t i = 0; i < a->told.n; i++) {
+        struct tb_wire_extent x = part_of(w, a, i);
         if (x.lo >= x.hi || x.hi > w->hi) /* the bytes would go past the place of the range */
             return -EPROTO;
-        int64_t got = ask_holder(e, net, TB_WIRE_READ, &w->file, &x, bytes + head + (x.lo - w->lo), x.hi - x.lo);
+        char *to = bytes + head + (x.lo - w->lo);
+        int64_t got =
+            x.is_all ? ask_copy(net, &w->file, &x, to, x.hi - x.lo) : ask_holder(e, net, TB_WIRE_READ, &w->file, &x, to, x.hi - x.lo);
+        *failed = x.is_all || got != -EIO ? *failed : x.node;
         if (got != (int64_t)(x.hi - x.lo))
             return got < 0 ? got : -EIO;
     }
     memcpy(bytes, a, head);
-    return (int64_t)(head + (kept ? a->told.before - w->lo : 0));
+    return (int64_t)(head + (a->told.n ? a->told.before - w->lo : 0));
+}
+
+/* The extents that the answer has and the PFS lacks, with their bytes in the places of the range. Once more where a node is found lost. */
+static int64_t gather(tb_engine *e, struct tb_net *net, const struct tb_wire *w, struct relay_answer *a, char *bytes)
+{
+    unsigned failed = UINT32_MAX, before;
+    uint32_t kept = 0;
+    int64_t got;
+    for (uint32_t i = 0; i < a->told.n; i++)
+        if (!is_on_pfs(e, net, &w->file, &a->extent[i]))
+            a->extent[kept++] = a->extent[i];
+    a->told.n = kept;
+    for (uint32_t i = 0; i < kept; i++)
+        a->extent[i].is_all = 0;
+    do {
+        before = failed;
+        got = tb_has_copies(e) ? list_copies(net, w, a, failed) : 0;
+        got = got ? got : gather_listed(e, net, w, a, bytes, &failed);
+    } while (got == -EIO && tb_has_copies(e) && failed != before);
+    return got;
 }
 
 /*
@@ -223,9 +306,10 @@ static int64_t fetch(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
     w.version = TB_WIRE_MOST_FETCHED;
     if (!rc && (w.lo >= w.hi || w.hi - w.lo + head > room))
         rc = -EINVAL;
-    rc = rc ? rc : ask_keeper(e, net, &w, sizeof(w), a, head);
+    bool orphan = orphans_has(e, net, &w.file);
+    rc = rc ? rc : orphan ? orphans_ask(e, net, &w, a) : ask_keeper(e, net, &w, sizeof(w), a, head);
     struct tb_told told;
-    rc = rc < 0 ? rc : told_of((char *)a, rc, &told);
+    rc = rc < 0 || orphan ? rc : told_of((char *)a, rc, &told);
     rc = rc ? rc : gather(e, net, &w, a, bytes);
     free(a);
     return rc;
@@ -258,6 +342,12 @@ static int64_t hand_on(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
 {
     struct tb_told told;
     struct relay_answer a;
+    const struct tb_wire w = *(struct tb_wire *)(void *)bytes;
+    if (orphans_has(e, net, &w.file)) {
+        int lost = orphans_ask(e, net, &w, &a);
+        memcpy(bytes, &a.told, sizeof(a.told));
+        return lost ? lost : (int64_t)sizeof(a.told);
+    }
     int64_t rc = ask_keeper(e, net, bytes, n, &a, sizeof(told) + sizeof(a.extent[0]));
     rc = rc < 0 ? rc : told_of((char *)&a, rc, &told);
     if (rc)

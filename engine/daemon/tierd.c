@@ -274,10 +274,10 @@ static bool drain_and_end(struct options *o, const struct tb_config *c, tb_engin
     *rc = tb_instance_drain(e, (int)c->flush.threads, NULL, report_failure, NULL);
     int stuck = stop_background(o, e);
     *rc = *rc ? *rc : stuck;
-    if (!*rc) {
-        peers_end(o->joined);
-        o->joined = NULL;
-    }
+    int saved = peers_save_copies(o->joined); /* also where this node's own bytes stay */
+    *rc = *rc ? *rc : saved;
+    *rc = *rc ? *rc : peers_end(o->joined);
+    o->joined = *rc ? o->joined : NULL;
     if (!*rc && ends)
         return tb_instance_destroy(e), true;
     if (ends) {
@@ -296,7 +296,13 @@ static bool would_lose(const struct options *o, tb_engine *e)
         fprintf(stderr,
                 "tierd: %llu bytes are only in other nodes' memory, and would be lost with this daemon: it drains again, until a signal\n",
                 (unsigned long long)bytes);
-    return bytes;
+    uint64_t copies = peers_unsaved(o->joined);
+    if (copies)
+        fprintf(stderr,
+                "tierd: %llu bytes that lost nodes committed are only here, and would be lost with this daemon: it tries again, until a "
+                "signal\n",
+                (unsigned long long)copies);
+    return bytes || copies;
 }
 
 /* A second signal. */

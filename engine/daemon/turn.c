@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "copies/send.h"
+#include "flush/backing.h"
 #include "owed.h"
 #include "region/mix.h"
 #include "relay.h"
+#include "shared/commit.h"
 #include "shared/local.h"
 #include "shared/recent.h"
 
@@ -51,7 +54,9 @@ struct saying {
     uint64_t clock, began; /* the numbers of what is said and of the list */
     uint32_t n_written;
     struct tb_ranges ranges, left;
-    bool is_owed; /* others have to let go for it */
+    bool is_owed;    /* others have to let go for it */
+    uint32_t copies; /* enum tb_copies */
+    uint64_t state;  /* of what is sent */
     struct tb_told told;
     struct relay_answer *answer;
 };
@@ -208,7 +213,8 @@ static int heed(struct saying *s, uint64_t *known)
 static int send_some(struct saying *s, uint32_t at, uint32_t n, uint64_t *known)
 {
     bool unsaid = s->file != TB_NONE && s->n_written != nodes_of(s)->n_said;
-    struct tb_wire w = {.op = TB_WIRE_COMMIT, .lo = *known, .version = (s->how & TB_SAY_PASSED) || unsaid};
+    struct tb_wire w = {.op = TB_WIRE_COMMIT, .lo = *known, .version = (s->how & TB_SAY_PASSED) || unsaid, .again = s->copies};
+    w.version |= s->copies & TB_COPIES_VOID ? s->lo << 1 : 0;
     int rc = ask(s, &w, at, n);
     if (!rc && is_refused(s))
         return heed(s, known);
@@ -271,6 +277,72 @@ static void note(struct saying *s, uint64_t version)
         raise(&f->settled, version);
 }
 
+/*
+ * What was sent last of some files, so that it is not sent again if nothing has changed. The number is in the file's record, too: one that
+ * was made anew has none. An entry is of files that have one turn.
+ */
+#define SENT (16 * TURNS)
+static struct sent {
+    struct tb_wire_file id;
+    uint32_t number;
+    uint64_t state;
+} sent[SENT];
+
+static struct sent *sent_of(const struct saying *s)
+{
+    return &sent[tb_mix64(s->id.inode ^ tb_mix64((uint64_t)s->id.birth_ns)) % SENT];
+}
+
+static bool is_sent(const struct saying *s)
+{
+    const struct sent *of = sent_of(s);
+    return tb_wire_is(&of->id, &s->id) && of->number && of->number == nodes_of(s)->copied && of->state == s->state;
+}
+
+/* 0: nothing counts any more. */
+static void note_sent(const struct saying *s, uint64_t state)
+{
+    static _Atomic uint32_t numbers;
+    uint32_t number = state ? ++numbers : 0;
+    *sent_of(s) = (struct sent){s->id, number, state};
+    nodes_of(s)->copied = number;
+}
+
+/* As a digest. */
+static uint64_t state_of(const struct saying *s)
+{
+    const struct tb_file_nodes *f = nodes_of(s);
+    uint64_t state = tb_mix64(s->n_written + 1) ^ tb_mix64((uint64_t)f->n_let_go << 32 | s->e->region.files[s->file].n_cuts);
+    for (uint32_t i = 0; i < s->ranges.n; i++)
+        state = tb_mix64(state ^ s->ranges.at[i].lo) ^ s->ranges.at[i].hi;
+    return state ? state : 1;
+}
+
+/*
+ * Before the keeper hears of the commit: it has the copies then, or the commit is bare and its program puts the bytes on the PFS. Not of an
+ * early commit, whose bytes are not promised.
+ */
+static int copy_out(struct saying *s)
+{
+    s->copies = 0;
+    s->state = 0;
+    if (!tb_has_copies(s->e) || s->file == TB_NONE || s->how & TB_SAY_EARLY)
+        return 0;
+    if (s->how & TB_SAY_ON_PFS) {
+        s->copies = TB_COPIES_VOID;
+        return 0;
+    }
+    s->state = state_of(s);
+    if (is_sent(s))
+        return 0;
+    int rc = s->ranges.n > RANGES_MOST ? -ENOBUFS : copies_send(s->e, s->net, s->file, &s->id, &s->ranges, s->clock);
+    s->copies = rc ? 0 : TB_COPIES_SENT;
+    s->told.bare = rc == -ENOBUFS && s->ranges.n;
+    s->told.said = s->clock;
+    s->state = rc ? 0 : s->state;
+    return rc == -ENOBUFS ? 0 : rc;
+}
+
 /* Only what the keeper took is noted. After any error the bytes are still dirty and not noted, so the next commit lists them again. */
 static int commit(struct saying *s)
 {
@@ -278,10 +350,13 @@ static int commit(struct saying *s)
     int rc = -ESTALE;
     for (int i = 0; i < LISTS_MOST && rc == -ESTALE; i++) {
         rc = list(s);
+        rc = rc ? rc : copy_out(s);
         rc = rc ? rc : send_list(s, &version);
     }
     if (!rc)
         note(s, version);
+    if (nodes_of(s) && tb_has_copies(s->e) && !(s->how & TB_SAY_EARLY))
+        note_sent(s, rc ? 0 : s->state);
     return rc == -ESTALE ? -EAGAIN : rc;
 }
 
@@ -329,6 +404,16 @@ static int take_ranges(struct saying *s, const char *bytes, size_t n)
     return rc;
 }
 
+/* The keeper drops its copies of these bytes. Flushes sync what they wrote, but writes past full tiers do not. */
+static int sync_written(const struct saying *s)
+{
+    struct tb_target t = {.engine = s->e, .file = s->file, .fd = -1};
+    if (!tb_has_copies(s->e) || s->file == TB_NONE || !s->e->region.files[s->file].unsynced)
+        return 0;
+    t.io = tb_file_io(s->e, s->file);
+    return tb_target_sync(&t);
+}
+
 /* No commit is on its way, so what is not dirty now the keeper may forget, whichever commit it was of. */
 static int say_end(struct saying *s)
 {
@@ -338,6 +423,7 @@ static int say_end(struct saying *s)
     tb_ranges_free(&dirty);
     tb_ranges_free(&s->ranges);
     s->ranges = rest;
+    rc = rc ? rc : sync_written(s);
     s->clock = tb_local_tick(s->e);
     for (uint32_t done = 0, n; done < s->ranges.n && !rc; done += n) {
         struct tb_wire w = {.op = TB_WIRE_END};

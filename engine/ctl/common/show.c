@@ -129,12 +129,13 @@ static json_t *nodes_json(const struct tb_asking *a)
 {
     json_t *out = json_array();
     for (uint32_t i = 0; i < a->n_nodes && i < TB_NODES_SHOWN; i++)
-        json_array_append_new(out, json_pack("{s:s s:b s:I s:I s:I s:I s:I s:I s:I s:I}", "node", a->node[i].name, "alive",
+        json_array_append_new(out, json_pack("{s:s s:b s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "node", a->node[i].name, "alive",
                                              (int)a->node[i].is_alive, "dirty_bytes", (json_int_t)a->node[i].dirty, "extents",
                                              (json_int_t)a->node[i].extents, "kept_bytes", (json_int_t)a->node[i].kept_bytes, "answered",
                                              (json_int_t)a->node[i].answered, "lends_bytes", (json_int_t)a->node[i].lends, "lent_bytes",
                                              (json_int_t)a->node[i].lent, "borrows_bytes", (json_int_t)a->node[i].borrows, "lost_bytes",
-                                             (json_int_t)a->node[i].lost));
+                                             (json_int_t)a->node[i].lost, "copies_bytes", (json_int_t)a->node[i].copies,
+                                             "copies_memory_bytes", (json_int_t)a->node[i].copies_most));
     return out;
 }
 
@@ -151,6 +152,15 @@ static void print_lending(const struct tb_asking *a, uint32_t i, FILE *out)
         fprintf(out, ", of which %s are lost with their node", tb_format_size(a->node[i].lost, lost, sizeof(lost)));
 }
 
+/* Of `copies: 2`. */
+static void print_copies(const struct tb_asking *a, uint32_t i, FILE *out)
+{
+    char copies[32], most[32];
+    if (a->node[i].copies_most)
+        fprintf(out, ", keeps copies of %s (of %s)", tb_format_size(a->node[i].copies, copies, sizeof(copies)),
+                tb_format_size(a->node[i].copies_most, most, sizeof(most)));
+}
+
 /* Of `nodes: shared`: all of them, as this node's daemon saw them last, and the last bytes that were asked for and lost. */
 void ctl_print_nodes(tb_engine *e, FILE *out)
 {
@@ -160,6 +170,7 @@ void ctl_print_nodes(tb_engine *e, FILE *out)
         fprintf(out, "node %s %s, %s not on the PFS, keeps %llu extents", a->node[i].name, a->node[i].is_alive ? "lives" : "is lost",
                 tb_format_size(a->node[i].dirty, size, sizeof(size)), (unsigned long long)a->node[i].extents);
         print_lending(a, i, out);
+        print_copies(a, i, out);
         putc('\n', out);
     }
     if (a->n_nodes > TB_NODES_SHOWN)

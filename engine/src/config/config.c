@@ -20,6 +20,7 @@
 
 #include "config/byte_ranges.h"
 #include "config/hermes_conf.h"
+#include "config/nodes.h"
 #include "config/placement.h"
 #include "config/schedule_text.h"
 #include "text/text.h"
@@ -230,6 +231,8 @@ static const struct tb_yaml_key config_keys[] = {
     {"namespace", TB_YAML_CHOICE, FIELD(deferred), .choices = namespace_names},
     {"nodes", TB_YAML_CHOICE, FIELD(several_nodes), .choices = nodes_names},
     {"network", TB_YAML_MAP, .keys = network_keys},
+    {"copies", TB_YAML_COUNT, FIELD(copies), .min = 1, .max = 2},
+    {"copies_memory", TB_YAML_SIZE, FIELD(copies_memory)},
     {"allow_volatile", TB_YAML_FLAG, FIELD(allow_volatile)},
     {"flush", TB_YAML_MAP, .keys = flush_keys},
     {"placement", TB_YAML_MAP, .keys = tb_placement_keys},
@@ -250,6 +253,7 @@ void tb_config_defaults(struct tb_config *c)
     c->version = 1;
     c->max_files = 65536;
     c->max_clients = 256;
+    c->copies = 1;
     c->n_prefixes = 1;
     c->flush.threads = 2;
     c->flush.high = 0.8;
@@ -381,16 +385,11 @@ static int region_rules(const struct tb_config *c, struct tb_finding *found)
     return 0;
 }
 
-/* A listener exists only where it was asked for. */
-static int network_rules(const struct tb_config *c, struct tb_finding *found)
+static int nodes_rules(const struct tb_config *c, struct tb_finding *found)
 {
-    const char *given = c->network.folder[0]    ? "network.folder"
-                      : c->network.interface[0] ? "network.interface"
-                      : c->network.provider[0]  ? "network.provider"
-                                                : NULL;
-    return given && c->several_nodes != TB_NODES_SHARED
-             ? find_wrong(found, given, "is given with nodes: %s; allowed: with nodes: shared", nodes_names[c->several_nodes])
-             : 0;
+    char text[200];
+    const char *key = tb_nodes_wrong(c, nodes_names[c->several_nodes], text, sizeof(text));
+    return key ? find_wrong(found, key, "%s", text) : 0;
 }
 
 static int stage_rules(const struct tb_config_stage *stage, const char *section, struct tb_finding *found)
@@ -414,7 +413,7 @@ static int config_rules(const struct tb_config *c, bool needs_path, struct tb_fi
     if (!rc)
         rc = region_rules(c, found);
     if (!rc)
-        rc = network_rules(c, found);
+        rc = nodes_rules(c, found);
     if (!rc)
         rc = stage_rules(&c->stage_out, "stage_out", found);
     if (!rc && c->stage_out.when != TB_STAGE_AT_START)
@@ -464,6 +463,7 @@ static void fill_in(struct tb_config *c)
         c->fsync = TB_FSYNC_NONE;
     if (c->several_nodes == TB_NODES_SHARED && !c->network.provider[0])
         snprintf(c->network.provider, sizeof(c->network.provider), "tcp");
+    tb_copies_fill_in(c);
     for (uint32_t t = 0; t < c->n_tiers; t++)
         fill_in_slabs(&c->tiers[t]);
 }

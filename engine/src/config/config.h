@@ -113,7 +113,9 @@ struct tb_config {
     struct tb_config_prefix prefixes[TB_MAX_PREFIXES];
     bool by_environment; /* a Hermes .conf: each client chooses its paths (namespace/environment.h), not `prefixes` */
     enum tb_fsync fsync;
-    int several_nodes; /* enum tb_nodes; not 0: instances on other nodes work on the same PFS, see file/file.c */
+    uint32_t copies;        /* of what is committed and the PFS lacks: 2 with a second one on another node (shared/wire.h) */
+    uint64_t copies_memory; /* what this node keeps for others, at most */
+    int several_nodes;      /* enum tb_nodes; not 0: instances on other nodes work on the same PFS, see file/file.c */
     struct {
         char folder[TB_PATH_MAX]; /* which all nodes see; "": pfs.path */
         char interface[64];       /* bound to; "": that of the host's name */

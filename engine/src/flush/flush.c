@@ -190,11 +190,18 @@ static void note_backing(tb_engine *e, uint32_t file, int fd)
     tb_times_given(f, given);
 }
 
+/* The keeper drops its copies of what a flush has put there, also of what no journal promised. */
+static bool has_copies(const struct tb_flush_copy *c)
+{
+    const tb_engine *e = c->target.engine;
+    return tb_has_copies(e) && tb_is_shared(e, &e->region.files[c->target.file]);
+}
+
 /* Copy, sync, void: after that nothing can take back the bytes that were copied. */
 static int put(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n, bool sync)
 {
     int rc = tb_flush_copy(c, refs, n);
-    if (!rc && (sync || c->journaled))
+    if (!rc && (sync || c->journaled || has_copies(c)))
         rc = sync_backing(c);
     if (!rc && c->journaled)
         rc = void_records(c);
@@ -549,6 +556,29 @@ struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool s
     int rc = tb_shared_finish(e, file);
     result.error = result.error ? result.error : rc;
     return result;
+}
+
+/*
+ * What has no second copy goes to the PFS, and what writes have put there must not be in a cache of this node alone. Of the second
+ * commit the keeper learns which older copies count no more: other programs may have committed newer ones meanwhile.
+ */
+int tb_flush_commit(struct tb_target *t, struct tb_told *told)
+{
+    tb_engine *e = t->engine;
+    const struct tb_file *f = &e->region.files[t->file];
+    bool coherent = f->flags & TB_FILE_COHERENT;
+    struct tb_told own = {0};
+    int rc = tb_has_copies(e) && tb_is_shared(e, f) && f->unsynced ? tb_target_sync(t) : 0;
+    rc = rc ? rc : tb_shared_commit(e, t->file, coherent, 0, &own);
+    if (rc >= 0 && own.bare) {
+        int changed = rc;
+        rc = tb_flush_file(e, t->file, t->can_write ? t->fd : -1, true).error;
+        rc = rc ? rc : tb_shared_commit(e, t->file, coherent, own.said, &own);
+        rc = rc ? rc : changed;
+    }
+    if (told)
+        *told = own;
+    return rc > 0 && !told ? 0 : rc;
 }
 
 int tb_file_take_error(tb_engine *e, uint32_t file)

@@ -11,6 +11,7 @@
 #define TB_FLUSH_H
 
 #include "flush/backing.h"
+#include "shared/wire.h"
 
 #define TB_FLUSH_SOME (1u << 20) /* the least that is worth a look at a file's buffers */
 
@@ -42,6 +43,9 @@ void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes);
  * The file is claimed. The chunk is locked by the caller, and stays so all the while.
  */
 int tb_flush_and_empty(struct tb_target *t, struct tb_buffer *b);
+
+/* A program's commit of a shared file, as tb_shared_commit: what is dirty is seen by all, and with `copies: 2` not lost with this node. */
+int tb_flush_commit(struct tb_target *t, struct tb_told *told);
 
 /* Take (and clear) the error to report at fsync or close. */
 int tb_file_take_error(tb_engine *e, uint32_t file);

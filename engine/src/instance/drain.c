@@ -136,6 +136,8 @@ static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
         struct tb_flush_result result = tb_flush_giving_way(e, file, -1, true);
         r->bytes = result.bytes;
         r->error = result.error ? result.error : flush_voids(e, file);
+        if (!r->error && tb_has_copies(e)) /* a drain is a commit: older copies count no more */
+            r->error = tb_flush_commit(&(struct tb_target){.engine = e, .io = tb_file_io(e, file), .file = file, .fd = -1}, NULL);
         if (e->lost && tb_lost_is_gone(r->error) && !(f->flags & TB_FILE_WAITING))
             keep_lost(e, file, r);
     } else {

@@ -267,14 +267,15 @@ static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
  * committed there since, for the next read past the buffers. A file that another node has cut meanwhile ends earlier from now on,
  * as after an open.
  */
-static int tell_others(tb_engine *e, uint32_t file, int fd)
+static int tell_others(tb_engine *e, const struct tb_open *o, int fd)
 {
-    bool coherent = e->region.files[file].flags & TB_FILE_COHERENT;
+    bool coherent = e->region.files[o->file].flags & TB_FILE_COHERENT;
+    struct tb_target t = tb_layer_target(e, o, fd);
     struct tb_told told;
-    int rc = tb_shared_commit(e, file, coherent, &told);
-    if (rc > 0 && !(rc = tb_end_lower(e, file, fd, told.end, told.version)))
-        tb_shared_learn(e, file, &told);
-    return rc || !coherent ? rc : tb_shared_settle(e, file);
+    int rc = tb_flush_commit(&t, &told);
+    if (rc > 0 && !(rc = tb_end_lower(e, o->file, fd, told.end, told.version)))
+        tb_shared_learn(e, o->file, &told);
+    return rc || !coherent ? rc : tb_shared_settle(e, o->file);
 }
 
 /*
@@ -295,7 +296,7 @@ static int layer_fsync(struct tb_io *io, int fd, bool data_only)
     tb_layer_leave(true);
     if (rc)
         tb_file_take_error(e, o->file);
-    rc = rc ? rc : tell_others(e, o->file, fd);
+    rc = rc ? rc : tell_others(e, o, fd);
     return rc ? rc : earlier;
 }
 
@@ -354,10 +355,11 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
 static int finish_open(tb_engine *e, struct tb_open *o, int fd)
 {
     uint32_t file = o->file;
+    struct tb_target t = tb_layer_target(e, o, fd);
     assert(o->ended_by & TB_OPEN_ENDER); /* by this client, so no other one closes it, too */
     int rc = flush_at_close(e, o, fd), earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
     if (!rc && tb_layer_may_write(o->flags) && tb_shared_has_news(e, file))
-        rc = tb_shared_commit(e, file, e->region.files[file].flags & TB_FILE_COHERENT, NULL);
+        rc = tb_flush_commit(&t, NULL);
     if (!rc && tb_layer_may_write(o->flags))
         rc = tb_shared_finish(e, file);
     tb_reader_close(e, (uint32_t)(o - e->region.opens));

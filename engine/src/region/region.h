@@ -273,7 +273,8 @@ struct tb_asking {
     struct {
         char name[64];
         _Atomic bool is_alive;
-        _Atomic uint64_t dirty, extents, kept_bytes, answered, lends, lent, borrows, lost; /* as struct tb_wire_state */
+        _Atomic uint64_t dirty, extents, kept_bytes, answered, lends, lent, borrows, lost, copies,
+            copies_most; /* as struct tb_wire_state */
     } node[TB_NODES_SHOWN];
     char lost[TB_PATH_MAX + 200]; /* the last bytes that were asked for and lost: file, range, node */
 };

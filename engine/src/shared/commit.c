@@ -147,10 +147,10 @@ static int commit(tb_engine *e, uint32_t file, struct news *news)
 }
 
 /* A file that has lost its name is not told of: no other node can open it. */
-int tb_shared_commit(tb_engine *e, uint32_t file, bool passed, struct tb_told *told)
+int tb_shared_commit(tb_engine *e, uint32_t file, bool passed, uint64_t bare, struct tb_told *told)
 {
     const struct tb_file *f = &e->region.files[file];
-    struct news news = {.how = passed ? TB_SAY_PASSED : 0};
+    struct news news = {.offset = bare, .how = (passed ? TB_SAY_PASSED : 0) | (bare ? TB_SAY_ON_PFS : 0)};
     if (!tb_is_shared(e, f) || f->flags & TB_FILE_UNLINKED)
         return 0;
     int rc = commit(e, file, &news);

@@ -22,6 +22,12 @@ static inline bool tb_is_shared(const tb_engine *e, const struct tb_file *f)
     return e->shared_device && f->device == e->shared_device && !(f->flags & TB_FILE_SCRATCH);
 }
 
+/* What is committed has a second copy at its keeper (`copies: 2`). */
+static inline bool tb_has_copies(const tb_engine *e)
+{
+    return e->shared_device && tb_config_of(e)->copies > 1;
+}
+
 /* Others have bytes of it that the PFS lacks, as far as this node knows. */
 static inline bool tb_is_elsewhere(const tb_engine *e, uint32_t file)
 {
@@ -42,15 +48,20 @@ bool tb_shared_note_write(tb_engine *e, uint32_t file, uint64_t offset, uint64_t
 int tb_shared_commit_notes(tb_engine *e, uint32_t file);
 /*
  * What is dirty is seen by all from now on, and what went past the buffers (`passed`). Also looks: 1 as tb_shared_look. Without `told`
- * the caller is about to let go of the file: 0 then, and the next open lowers the size.
+ * the caller is about to let go of the file: 0 then, and the next open lowers the size. If `told` says that it is bare it has no second
+ * copy yet: a flush, synced, and then the same once more with the number `said` as `bare`, which is 0 at first, make the commit
+ * (flush/flush.h).
  */
-int tb_shared_commit(tb_engine *e, uint32_t file, bool passed, struct tb_told *told);
-/* Other nodes are to hear of something: bytes that are dirty, and what a flush or a call past the buffers has put on the PFS. */
+int tb_shared_commit(tb_engine *e, uint32_t file, bool passed, uint64_t bare, struct tb_told *told);
+/*
+ * Other nodes are to hear of something: bytes that are dirty, and what a flush or a call past the buffers has put on the PFS. With second
+ * copies the keeper is told in any case: what it has there of this node counts as long as it knows no better.
+ */
 static inline bool tb_shared_has_news(const tb_engine *e, uint32_t file)
 {
     const struct tb_file *f = &e->region.files[file];
     const struct tb_file_nodes *nodes = tb_is_shared(e, f) ? &e->region.file_nodes[file] : NULL;
-    return nodes && (f->n_dirty || f->flags & TB_FILE_COHERENT || nodes->n_written != nodes->n_said);
+    return nodes && (f->n_dirty || f->flags & TB_FILE_COHERENT || nodes->n_written != nodes->n_said || tb_has_copies(e));
 }
 /* This node has heard of no later version of the file. */
 static inline bool tb_shared_is_latest(const tb_engine *e, uint32_t file, uint64_t version)

@@ -9,7 +9,7 @@
 #include "shared/wire.h"
 
 #define TB_ASK_SECONDS 60  /* of -EAGAIN: a node that lives is busy with the file, a flush as a rule */
-#define TB_FETCH_SECONDS 8 /* of a fetch: bytes are on their way from a tier to the PFS */
+#define TB_FETCH_SECONDS 9 /* of a fetch: bytes are on their way from a tier to the PFS, or a node is found lost after 8 */
 
 /*
  * The request is `w`, then `n` bytes; the answer's first `room` bytes go to `answer`. Its length, or -errno. The daemon never waits for another

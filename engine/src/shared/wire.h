@@ -38,7 +38,8 @@ enum tb_wire_op {
     TB_WIRE_LOOK = 1, /* what is known of the file */
     TB_WIRE_WHERE,    /* extents of [lo, hi), `version` of them at most; `before` of the answer: up to where it is whole */
     /*
-     * The ranges are the asker's from now on (`version` 1: and it changed the PFS). `hi`: the number of what it says, by its clock. Extents
+     * The ranges are the asker's from now on (`version`, odd: and it changed the PFS). `hi`: the number of what it says, by its clock.
+     * Extents
      * in the answer: of other nodes, which have to let go of these, for this commit or an earlier one of the asker; or of the asker, and then nothing
      * changed: it has to let go of its own for those commits, so ask without what is older. `lo`: such commits up to that one are known.
      * -ESTALE, as of END and CUT: the keeper has heard a later number of the asker.
@@ -48,6 +49,13 @@ enum tb_wire_op {
     TB_WIRE_END,    /* the ranges are on the PFS; `hi` as of COMMIT */
     TB_WIRE_CUT,    /* nothing from `lo` on is of the file any more; as COMMIT */
     TB_WIRE_REMOVE, /* the file has no name any more; extents in the answer: the nodes that have to lose it first, then ask again */
+    /*
+     * Second copies (`copies: 2`). The ranges are in order; after them the file's path, of `n_gone` bytes, and then their bytes; `hi`: the
+     * number of the commit that is about to name them. -ENOBUFS: there is no room.
+     */
+    TB_WIRE_COPY,
+    TB_WIRE_WHERE_COPY, /* which parts of [lo, hi) are here, of what node number `version` committed: extents in the answer */
+    TB_WIRE_READ_COPY,  /* bytes [lo, hi) of these; -ESTALE: they are not here */
     /* Of the node that has the bytes. */
     TB_WIRE_READ, /* bytes [lo, hi); -ESTALE: they are not here */
     /*
@@ -59,6 +67,7 @@ enum tb_wire_op {
     TB_WIRE_FLUSH, /* put it on the PFS, soon */
     /* Of any node. */
     TB_WIRE_STATE,
+    TB_WIRE_DIRTY, /* of a file with a lost keeper: what of [lo, hi) is dirty at the asked node; `version` 0: only whether, and its end */
     /*
      * Of the node that lends its memory, in what it lends to the asker: `n` bytes from place `hi` on, of the buffer that begins at place
      * `lo`. To the own daemon: from byte `hi` on of buffer number `lo`. `version` is the number of this use (shared/borrow.h).
@@ -79,9 +88,15 @@ enum { TB_WIRE_MOST = 1024, TB_WIRE_MOST_FETCHED = 256 }; /* extents of an answe
 
 struct tb_wire {
     uint32_t op, n, n_gone;
-    uint32_t again; /* of LET_GO: the node has said before that it can't yet */
+    uint32_t again; /* of LET_GO: the node has said before that it can't yet; of COMMIT: enum tb_copies */
     struct tb_wire_file file;
     uint64_t lo, hi, version;
+};
+
+/* What a commit says of the asker's second copies. */
+enum tb_copies {
+    TB_COPIES_SENT = 1, /* those of all ranges were sent before it, with its number; older ones count no more */
+    TB_COPIES_VOID = 2  /* those that were sent up to number `version` / 2 count no more: the PFS has these bytes, or newer ones */
 };
 
 /* How a commit is meant, of a client. */
@@ -89,7 +104,8 @@ enum tb_say {
     TB_SAY_PASSED = 1,  /* it changed the PFS, too */
     TB_SAY_EARLY = 2,   /* no program asked for it: a part of a write may be taken along, */
     TB_SAY_WRITERS = 4, /* of the one that asks */
-    TB_SAY_RANGES = 8   /* the answer has the ranges that this node has now, as many as there is room for */
+    TB_SAY_RANGES = 8,  /* the answer has the ranges that this node has now, as many as there is room for */
+    TB_SAY_ON_PFS = 16  /* a flush has put on the PFS what the bare commit with number `lo` was of, so it needs no second copy */
 };
 
 /* What other nodes still have of bytes that this node has committed since. */
@@ -108,19 +124,21 @@ struct tb_told {
     /* By the own daemon, of SAY: */
     uint32_t owed;     /* enum tb_owed */
     uint32_t n_let_go; /* of the file, when it was listed */
-    uint32_t unused;
+    uint32_t bare;     /* 1: no other node has a copy of it; */
+    uint64_t said;     /* the number of it */
 };
 
 /* What a node says of itself. */
 struct tb_wire_state {
-    uint64_t dirty, extents; /* bytes in its tiers that the PFS lacks; extents that it keeps, as the keeper of files, */
-    uint64_t kept_bytes;     /* and the memory of all that it keeps */
-    uint64_t answered;       /* messages of other nodes about files and bytes, since its start */
-    uint64_t lends, lent;    /* bytes of its memory for other nodes' buffers; what these use of them, as they told last */
-    uint64_t borrows, here;  /* bytes of its own buffers in other nodes' memory; and in the asker's */
-    uint64_t here_dirty;     /* of these, what the asker's end would lose */
-    uint64_t lost;           /* bytes that the PFS lacks, in the memory of nodes that are lost */
-    uint32_t ends, ended;    /* it is being stopped; and has nothing left */
+    uint64_t dirty, extents;      /* bytes in its tiers that the PFS lacks; extents that it keeps, as the keeper of files, */
+    uint64_t kept_bytes;          /* and the memory of all that it keeps */
+    uint64_t answered;            /* messages of other nodes about files and bytes, since its start */
+    uint64_t lends, lent;         /* bytes of its memory for other nodes' buffers; what these use of them, as they told last */
+    uint64_t borrows, here;       /* bytes of its own buffers in other nodes' memory; and in the asker's */
+    uint64_t here_dirty;          /* of these, what the asker's end would lose */
+    uint64_t lost;                /* bytes that the PFS lacks, in the memory of nodes that are lost */
+    uint64_t copies, copies_most; /* bytes of second copies that it keeps for others, and how many it would */
+    uint32_t ends, ended;         /* it is being stopped; and has nothing left */
 };
 
 #endif

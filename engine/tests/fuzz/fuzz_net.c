@@ -1,5 +1,6 @@
 /*
- * What other processes say to a node: before the proof, after it, and on a lane; records of nodes; and uses of memory that is lent.
+ * What other processes say to a node: before the proof, after it, and on a lane; records of nodes; uses of memory that is lent; and what
+ * is said of files to their keeper, with second copies.
  *
  * The first byte chooses the reader. What the codec takes must come out again as the same bytes. A listener and a lane get the
  * input over a socket, as it would come from outside.
@@ -10,6 +11,8 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "copies/store.h"
+#include "keeper.h"
 #include "lend.h"
 #include "net/net.h"
 #include "net/proof/frame.h"
@@ -103,10 +106,48 @@ static void use_lent_memory(const uint8_t *data, size_t size)
     lend_end(l);
 }
 
+#define MOST 65536u
+
+/* Messages of three nodes, each with its length before it; at the end all that was kept goes. */
+static void tell_the_keeper(const uint8_t *data, size_t size)
+{
+    static uint64_t answer[MOST / 8];
+    struct tb_wire w;
+    uint64_t more[512];
+    copies_set_limit(MOST);
+    while (size >= sizeof(w) + 2) {
+        uint32_t from = data[0] % 3;
+        size_t n = data[1] * 16u;
+        memcpy(&w, data + 2, sizeof(w));
+        data += sizeof(w) + 2;
+        size -= sizeof(w) + 2;
+        n = n < size ? n : size;
+        memcpy(more, data, n);
+        data += n;
+        size -= n;
+        w.file = (struct tb_wire_file){w.file.inode % 2, 0};
+        w.hi %= MOST; /* of a range, or a clock */
+        bool copies = w.op % 8 < 3;
+        w.op = (copies ? TB_WIRE_COPY : TB_WIRE_LOOK) + w.op % (copies ? 3 : TB_WIRE_REMOVE);
+        int64_t got =
+            copies ? copies_answer(from, &w, more, n, answer, sizeof(answer)) : keeper_answer(from, &w, more, n, answer, sizeof(answer));
+        fuzz_check(got <= (int64_t)sizeof(answer) && copies_bytes() <= MOST);
+    }
+    for (uint64_t i = 0; i < 2; i++)
+        for (uint32_t node = 0; node < 3; node++) {
+            struct tb_wire_extent all = {0, UINT64_MAX, UINT64_MAX, node, 0};
+            w = (struct tb_wire){.op = TB_WIRE_REMOVE, .n_gone = 1, .file = {i, 0}};
+            keeper_answer(node, &w, &all, sizeof(all), answer, sizeof(answer));
+        }
+    fuzz_check(keeper_count() == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const readers[])(const uint8_t *, size_t) = {read_hello, read_frame, read_record, read_lane, use_lent_memory};
-    if (size > 0 && size < 60000)
+    if (size > 0 && size < 60000 && data[0] == 255)
+        tell_the_keeper(data + 1, size - 1);
+    else if (size > 0 && size < 60000)
         readers[data[0] % 5](data + 1, size - 1);
     return 0;
 }

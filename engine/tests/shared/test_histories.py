@@ -110,3 +110,10 @@ def test_commits_in_turn_with_a_remote_tier(flush: str, tmp_path: Path) -> None:
     """What a node has in the others' memory is read, overwritten and flushed as what it has itself."""
     text = REMOTE + "placement: {{policy: random}}\n"
     random_operations(THREE, 1, flush, (4096, "turns"), tmp_path, text)
+
+
+@pytest.mark.parametrize("flush", ["manual", "watermark"])
+def test_commits_in_turn_with_second_copies(flush: str, tmp_path: Path) -> None:
+    """Bytes are sent before their commit, and commits that have no second copy end on the PFS."""
+    text = SHARED.replace("nodes: shared", "nodes: shared\ncopies: 2")
+    random_operations(THREE, 1, flush, (4096, "turns"), tmp_path, text)
