@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 MOST = 0.01  # of a call's time
@@ -26,6 +28,8 @@ LEAST_S = (
 BATCHES, BATCH_S, TURNS = 10, 0.02, 3
 LONGEST_S = 120  # of one look: a place that hangs leaves the launch to go on without a trace
 LOOP = "loop"
+_running: list[subprocess.Popen[str]] = []
+_asked: list[int] = []  # signals that came
 
 
 def timed(file: str, size: int) -> float:
@@ -70,8 +74,37 @@ def measured(tierctl: str, config: str, mode: str, file: str, size: int, *, trac
         "--",
     ]
     line += [sys.executable, __file__, LOOP, file, str(size)]
-    done = subprocess.run(line, capture_output=True, text=True, check=True)
-    return float(done.stdout)
+    _end_if_asked()
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        _running[:] = [process]
+        _end_if_asked()  # the signal came before the process had a name here
+        out, told = process.communicate()
+    _running.clear()
+    _end_if_asked()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, line, out, told)
+    return float(out)
+
+
+def heed_signals() -> None:
+    """After a signal `tierctl run` ends first, then this, and the folder for the looks goes."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    _asked.append(number)
+    for process in _running:
+        process.terminate()  # `timeout` has a process group of its own, and passes it on
+
+
+def _end_if_asked() -> None:
+    if _asked:
+        for process in _running:
+            process.terminate()
+            process.wait()
+        raise SystemExit(128 + _asked[0])
 
 
 def look(tierctl: str, config: str, mode: str, size: int, file: str) -> dict[str, Any]:
@@ -97,6 +130,7 @@ def main(arguments: list[str]) -> int:
     if arguments[0] == LOOP:
         print(timed(arguments[1], int(arguments[2])))
         return 0
+    heed_signals()
     tierctl, config, mode, size, file, name = arguments
     found: dict[str, Any]
     try:

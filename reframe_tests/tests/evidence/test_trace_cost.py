@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,6 +54,24 @@ def test_less_than_one_per_cent_of_a_call_is_traced(
     found = decided(tmp_path, monkeypatch, call, traced)
     assert found["share"] == pytest.approx(share) and found["traced"] is (share < 0.01)
     assert capsys.readouterr().out == ("--trace trace-1.darshan\n" if share < 0.01 else "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_leaves_no_folder_and_no_process(number: signal.Signals, tmp_path: Path) -> None:
+    """The stand-in for tierctl says its number through a fifo, and ends by the signal that is passed on."""
+    fifo, tierctl = tmp_path / "fifo", tmp_path / "tierctl"
+    os.mkfifo(fifo)
+    tierctl.write_text(f"#!/bin/sh\necho $$ > {fifo}\nexec sleep 1000\n")
+    tierctl.chmod(0o755)
+    line = [sys.executable, trace_cost.__file__, str(tierctl), "c.yaml", "bypass", "1", "f", "t"]
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    with subprocess.Popen(line, cwd=tmp_path, env=os.environ | {"TMPDIR": str(folder)}) as process:
+        child = int(fifo.read_text())
+        assert len(list(folder.iterdir())) == 1
+        process.send_signal(number)
+        assert process.wait(60) == 128 + number
+    assert not list(folder.iterdir()) and not Path(f"/proc/{child}").exists()
 
 
 def test_what_decided_against_a_trace_is_said(tmp_path: Path) -> None:
