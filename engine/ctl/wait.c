@@ -203,8 +203,8 @@ static bool await(struct wait *w)
 }
 
 /*
- * They are not waited for, as their programs may run on; but a user that thinks that all programs have ended learns that one has not. A mover
- * that was started here ends, and tells of them as not moved.
+ * They are not waited for, as their programs may run on; but a user that thinks that all programs have ended learns that one
+ * has not. A mover that was started here ends, and tells of them as not moved.
  */
 static void name_open(const struct wait *w)
 {

@@ -41,7 +41,10 @@ int ctl_stage_in_start(const struct tb_config_stage *settings, const char *log_f
 /* Move its files before the program starts. 0, EXIT_BAD_INPUT or EXIT_DRAIN_FAILED. */
 int ctl_stage_in(const struct tb_config_stage *settings, const char *log_folder);
 
-/* A process that moves by this plan (`control` and `ready` are set here) until ctl_mover_finish or ctl_mover_forget. 0, or EXIT_BAD_INPUT, said. */
+/*
+ * A process that moves by this plan (`control` and `ready` are set here) until ctl_mover_finish or ctl_mover_forget. 0, or
+ * EXIT_BAD_INPUT, said.
+ */
 int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover);
 
 /* Be the mover: its exit status, with a refusal said. */

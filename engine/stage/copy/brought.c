@@ -1,4 +1,7 @@
-/* A table by path. The look at a folder and its making are under one mutex, or a second stream would take a new folder for a removed one. */
+/*
+ * A table by path. The look at a folder and its making are under one mutex, or a second stream would take a new folder for a
+ * removed one.
+ */
 #include "stage/copy/brought.h"
 
 #include <errno.h>

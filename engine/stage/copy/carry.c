@@ -451,8 +451,8 @@ static bool is_as_before(const struct tb_carry *m)
 }
 
 /*
- * On file systems with a rename that always replaces, as Lustre and NFS: a link takes the name only where it is free, and the file loses its
- * other name after that. Where there are no links either, a name that another node takes after this look is lost to it.
+ * On file systems with a rename that always replaces, as Lustre and NFS: a link takes the name only where it is free, and the
+ * file loses its other name after that. Where there are no links either, a name that another node takes after this look is lost to it.
  */
 static int take_free_name(struct tb_carry *m)
 {

@@ -89,7 +89,8 @@ void tb_carry_publish(struct tb_carries *carries, struct tb_carry *carry);
 void tb_carry_finish(struct tb_carry *carry);
 
 /*
- * The folders above a destination, with the modes of those above its source. They are on the storage after tb_folders_sync. 0, -EIDRM: one was there and was removed, or -errno.
+ * The folders above a destination, with the modes of those above its source. They are on the storage after tb_folders_sync. 0,
+ * -EIDRM: one was there and was removed, or -errno.
  */
 int tb_carry_make_folders(struct tb_carries *carries, struct tb_folders *folders, const char *source, const char *destination);
 /* A folder and those above it. */
