@@ -5,6 +5,7 @@
  */
 #include "config/stage.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -53,6 +54,7 @@ int tb_stage_processors(const char *text, uint64_t set[16])
             last = strtoul(end + 1, &end, 10);
         if (last < first || last >= 1024)
             return -EINVAL;
+        assert(last / 64 < 16);
         for (unsigned long i = first; i <= last; i++)
             set[i / 64] |= 1ull << (i % 64);
         if (!*end)

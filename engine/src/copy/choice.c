@@ -41,6 +41,7 @@ struct trial {
 /* xorshift: blocks that no way finds in a cache because the one before it was there. */
 static char *next_block(struct trial *t, size_t size)
 {
+    assert(size <= t->n);
     t->random ^= t->random << 13;
     t->random ^= t->random >> 7;
     t->random ^= t->random << 17;
@@ -130,6 +131,7 @@ uint32_t tb_copy_choose(const struct tb_copy_choice *c)
             best = w;
         }
     }
+    assert(best < TB_COPY_WAYS && least <= TB_COPY_MARGIN);
     return best;
 }
 
@@ -161,6 +163,7 @@ const char *tb_copy_place_name(uint32_t place)
 /* Bytes a second, or 0 where it was not measured. */
 uint64_t tb_copy_rate(const struct tb_copy_choice *c, uint32_t way, uint32_t size, uint32_t place)
 {
+    assert(way < TB_COPY_WAYS && size < TB_COPY_SIZES && place < TB_COPY_PLACES);
     double ns = c->ns[way][size][place];
     return ns > 0 ? (uint64_t)((double)sizes[size] / ns * 1e9) : 0;
 }

@@ -47,6 +47,7 @@ struct tb_borrowed tb_borrowed_at(const tb_engine *e, uint32_t buffer)
         b.place += share_of(l->slab[s].n_buffers, lenders) * l->slab[s].buffer_size;
     b.place += at / lenders * slab->buffer_size;
     b.node = (e->header->asking.self + 1 + at % lenders) % nodes;
+    assert(b.place % TB_BORROW_UNIT == 0 && b.node != e->header->asking.self); /* as the lender checks */
     return b;
 }
 

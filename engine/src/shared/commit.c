@@ -237,6 +237,7 @@ static int take_grant(tb_engine *e, uint32_t file, struct news *news)
         nodes->n_spilling -= news->n > 0 && !news->was_taken;
         return rc;
     }
+    assert(!grant.engine); /* nothing on the way took another one, which would never be told of */
     grant = (struct grant){.engine = e,
                            .file = file,
                            .n_let_go = says ? news->told.n_let_go : nodes->n_let_go,
@@ -313,6 +314,7 @@ bool tb_grant_covers_buffer(const tb_engine *e, uint32_t file, const struct tb_b
 {
     uint64_t start = tb_buffer_start(e, b);
     bool covers = true;
+    assert(tb_interval_is_valid(e, b)); /* the chunk is locked */
     for (uint32_t lo = b->dirty_lo, a, z; covers && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
         covers = tb_grant_covers(e, file, start + a, z - a);
     return covers;
@@ -325,6 +327,7 @@ static void say_end(tb_engine *e, struct tb_wire_file id, const struct tb_ranges
     int64_t got = 0;
     for (uint32_t done = 0, n; done < ranges->n && got >= 0; done += n) {
         n = ranges->n - done < most ? ranges->n - done : most;
+        assert(n > 0); /* a message has room for a range, so this ends */
         struct tb_wire w = {.op = TB_WIRE_SAY_END, .file = id, .n = n};
         struct tb_told told;
         got = tb_ask(e, &w, ranges->at + done, n * sizeof(*ranges->at), &told, sizeof(told));

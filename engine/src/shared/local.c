@@ -92,6 +92,7 @@ static int read_locked(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi, ch
     int rc = 0;
     for (uint64_t at = lo, end; at < hi && !rc; at = end) {
         const struct tb_buffer *b = tb_map_owner(e, file, at, hi, &end);
+        assert(end > at && end <= hi);
         uint32_t from, until, start = b ? (uint32_t)(at - tb_buffer_start(e, b)) : 0, n = (uint32_t)(end - at);
         if (!b || !tb_interval_valid(e, b, start, start + n, &from, &until) || from != start || until != start + n)
             return -ESTALE;
@@ -127,6 +128,7 @@ static bool part_of(const tb_engine *e, const struct tb_buffer *b, uint64_t lo, 
         return false;
     *from = lo > start ? (uint32_t)(lo - start) : 0;
     *to = (uint32_t)((hi < end ? hi : end) - start);
+    assert(*from < *to && *to <= tb_buffer_size(e, b));
     return true;
 }
 
@@ -302,6 +304,7 @@ static int let_go_claimed(tb_engine *e, uint32_t file, const struct tb_due *due,
 {
     struct tb_ranges older = {0};
     struct removal look = {.e = e, .file = file, .try = true}, removal = {.e = e, .file = file};
+    assert(tb_file_is_claimed(e, file)); /* so no flush puts these bytes on the PFS */
     int rc = list_older(e, file, due, n, &older);
     rc = rc ? rc : remove_ranges(&look, &older);
     if (!rc && look.busy && !look.some && again)

@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/valid.h"
+
 /*
  * Neighbours are joined at once: most lists come in order. A list may be out of order and have overlaps until
  * tb_ranges_settle, which is called once it is complete.
  */
 int tb_ranges_add(struct tb_ranges *r, uint64_t lo, uint64_t hi)
 {
+    assert(r->n <= r->room && (r->at || !r->room));
     if (r->n && r->at[r->n - 1].hi == lo)
         return r->at[r->n - 1].hi = hi, 0;
     if (r->n == r->room) {
@@ -42,6 +45,16 @@ void tb_ranges_settle(struct tb_ranges *r)
         else
             r->at[kept++] = r->at[i];
     r->n = kept;
+    TB_ASSERT_WHOLE(tb_ranges_is_whole(r));
+}
+
+/* The first may begin with 0, so each is compared with the one before it. */
+bool tb_ranges_is_whole(const struct tb_ranges *r)
+{
+    for (uint32_t i = 1; i < r->n; i++)
+        if (r->at[i - 1].hi >= r->at[i].lo)
+            return false;
+    return true;
 }
 
 /* The first range that ends after `lo`. */
@@ -61,6 +74,7 @@ static uint32_t first_after(const struct tb_ranges *r, uint64_t lo)
 /* The first part of [lo, hi) that the ranges have. Only on a settled list, as all that follows. */
 bool tb_ranges_inside(const struct tb_ranges *r, uint64_t lo, uint64_t hi, uint64_t *from, uint64_t *to)
 {
+    TB_ASSERT_WHOLE(tb_ranges_is_whole(r));
     uint32_t i = first_after(r, lo);
     if (i == r->n || r->at[i].lo >= hi)
         return false;

@@ -15,6 +15,8 @@ struct tb_ranges {
 int tb_ranges_add(struct tb_ranges *r, uint64_t lo, uint64_t hi);
 /* In order, and each apart from the next one. */
 void tb_ranges_settle(struct tb_ranges *r);
+/* What tb_ranges_settle leaves, looked at range by range. */
+bool tb_ranges_is_whole(const struct tb_ranges *r);
 /* The first part of [lo, hi) that is in the set, which is settled; false: none is. */
 bool tb_ranges_inside(const struct tb_ranges *r, uint64_t lo, uint64_t hi, uint64_t *from, uint64_t *to);
 /* Is all of [lo, hi) in it? */

@@ -15,6 +15,7 @@
 
 static struct tb_request *request_at(const tb_engine *e, uint32_t i)
 {
+    assert(i < e->region.n_requests);
     return (struct tb_request *)(void *)(e->region.requests + i * e->region.request_bytes);
 }
 
@@ -145,6 +146,7 @@ struct tb_request *tb_request_take(tb_engine *e, enum tb_desk desk)
 /* A client that gave up has set the state to LEFT. Then no client reads the answer, and the request is free again. */
 void tb_request_answer(struct tb_request *r, int64_t answer)
 {
+    assert(r->state == TB_REQUEST_SERVED || r->state == TB_REQUEST_LEFT);
     r->answer = answer;
     if (moves(r, TB_REQUEST_SERVED, TB_REQUEST_ANSWERED))
         tb_event_wake(&r->state);

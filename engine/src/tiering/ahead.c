@@ -17,6 +17,7 @@ static struct part part_at(tb_engine *e, uint32_t file, uint64_t at, uint64_t li
     struct part p = {0};
     uint32_t from, to;
     const struct tb_buffer *b = tb_map_owner(e, file, at, limit, &p.end);
+    assert(p.end > at && p.end <= limit);
     if (!b)
         return p;
     p.lo = (uint32_t)(at - tb_buffer_start(e, b));
@@ -52,6 +53,7 @@ bool tb_ahead_begin(tb_engine *e, uint32_t file, size_t n, uint64_t offset)
         return false;
     for (uint64_t at = offset; at < offset + n; at = p.end) {
         p = part_at(e, file, at, offset + n);
+        assert(p.buffer); /* the chunk is locked, so the parts are those of the first look */
         if (is_in_directory(e, p.buffer))
             tb_medium_will_read(e, p.buffer, p.lo, p.n);
     }

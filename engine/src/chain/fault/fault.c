@@ -52,6 +52,7 @@ static bool fd_matches(const struct tb_fault *what, int fd)
 static bool hits(struct fault *fault, const char *op, const char *path, int fd)
 {
     const struct tb_fault *what = &fault->what;
+    assert(what->op[0]); /* what is no fault was refused when the layer was made */
     if (strcmp(what->op, op) != 0 && strcmp(what->op, "any") != 0)
         return false;
     if (path != NULL ? !path_matches(what, path) : !fd_matches(what, fd))

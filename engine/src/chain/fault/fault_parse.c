@@ -4,6 +4,7 @@
  */
 #include "chain/fault/fault_parse.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -86,6 +87,7 @@ static int parse_key(const char *key, const char *value, struct tb_fault *out, i
  */
 static bool next_pair(char **rest, char **key, char **value)
 {
+    assert(*rest != NULL);
     *key = *rest;
     char *equals = strchr(*rest, '=');
     if (equals == NULL)

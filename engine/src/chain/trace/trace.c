@@ -1,6 +1,7 @@
 /* The trace layer; see chain/trace/trace.h.  Calls that fail moved nothing and are left out, as Darshan leaves them out. */
 #include "chain/trace/trace.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -23,7 +24,9 @@ struct traced {
 /* Never NULL in a layer: a process that is not traced gets none (tb_io_trace_new). */
 static tb_trace *trace_of(struct tb_io *io)
 {
-    return ((struct traced *)io)->trace;
+    tb_trace *trace = ((struct traced *)io)->trace;
+    assert(trace);
+    return trace;
 }
 
 struct moment {
@@ -104,6 +107,7 @@ static ssize_t moved(struct tb_io *io, int fd, enum tb_trace_access access, off_
 {
     if (n < 0)
         return n;
+    assert(fd >= 0); /* something was moved by it */
     struct tb_trace_time t = since(io, start);
     know(trace_of(io), fd);
     tb_trace_transfer(trace_of(io), fd, access, offset, buf, (size_t)n, t);

@@ -59,6 +59,7 @@ static void note_bytes(struct undo *u, int fd, enum tb_undo_kind kind, uint64_t 
     int own = TB_IO(io, open, path, O_RDONLY | O_CLOEXEC, 0);
     if (own < 0 || tb_identity_of_fd(own, &id))
         abort();
+    assert(!io->next); /* the chain's last layer: no fault, and no note of this read */
     uint64_t size = id.size, there = size > offset ? size - offset : 0;
     struct tb_undo r = {.magic = TB_UNDO_MAGIC,
                         .kind = kind,
