@@ -182,7 +182,7 @@ def needed(wanted: list[str]) -> set[str]:
 
 
 def copy_distribution(distribution: metadata.Distribution, site: Path) -> None:
-    """Its files but for tests, and for scripts, which name the Python of the checkout."""
+    """Its files except for tests, and for scripts, which name the Python of the checkout."""
     for file in distribution.files or []:
         source = Path(str(distribution.locate_file(file)))
         if not {"..", "tests"} & set(file.parts) and source.exists():

@@ -41,7 +41,7 @@ SOURCE = "Kougkas, Devarajan, Sun: Hermes, HPDC'18 (talk)"
 # Open MPI makes and removes a file beside each file that it opens, for shared file pointers, which none of
 # these programs has.
 MPI = {"OMPI_MCA_sharedfp": "^lockedfile"}
-# The evaluation ran MPICH, whose MPI-IO is ROMIO. HACC-IO, which opens its files by MPI-IO, has it on a twin
+# The evaluation ran MPICH with ROMIO as MPI-IO. HACC-IO, which opens its files by MPI-IO, has it on a twin
 # where Open MPI brings it: its own MPI-IO asks the PFS several times for each open.
 ROMIO = {"OMPI_MCA_io": "^ompio"}
 TEMPORARY_ROOM = 4  # the evaluation's temporary data are a small part of a node's RAM: here they fit it twice

@@ -196,7 +196,7 @@ class SummitStage(rfm.RunOnlyRegressionTest):
 
     @property
     def writes(self) -> str:
-        """The driver's flags, but for its files."""
+        """The driver's flags, except for its files."""
         return f"-w -t 16m -b {self.block}m -F -g -G 27 -k -e"
 
     def name_of(self, metric: str) -> str:

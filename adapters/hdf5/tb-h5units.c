@@ -1,7 +1,7 @@
 /*
  * tb-h5units: the byte ranges of an HDF5 file's data sets, as a table of dispersion
  * units for `placement.units` (docs/hdf5.md).  HDF5 itself says where a data set's
- * bytes lie: at one address where it is contiguous, at one a chunk where it is
+ * bytes are: at one address where it is contiguous, at one a chunk where it is
  * chunked.  What has no bytes of its own in the file (compact, virtual, external or
  * not yet allocated) is named in a comment.
  */

@@ -57,7 +57,7 @@ void tb_mpi_hints_apply(struct tb_mpi_file *file, MPI_Info info);
 void tb_mpi_hints_show(const struct tb_mpi_file *file, MPI_Info info);
 bool tb_mpi_has_hints(MPI_Info info);
 
-/* Somebody listens. */
+/* A listener is set. */
 bool tb_mpi_traces(void);
 double tb_mpi_now(void);
 /* Fills in what the file says. */

@@ -28,7 +28,7 @@ def install(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Installed for a package, and then moved; a file of the user's own lies between."""
+    """Installed for a package, and then moved; a file of the user's own is between."""
     folder = tmp_path_factory.mktemp("installed")
     said = install("build", "/opt/tb", folder / "dest")
     assert said.returncode == 0, said.stderr

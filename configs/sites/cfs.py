@@ -1,4 +1,4 @@
-"""The Community File System (NERSC), reached by InfiniBand: mpirun, processes dealt out by node."""
+"""The Community File System (NERSC), reached by InfiniBand: mpirun, processes distributed by node."""
 
 from typing import Any
 

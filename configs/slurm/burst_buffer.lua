@@ -31,7 +31,7 @@ local function tierctl(words, job_script, uid, gid)
     return text, status == 0
 end
 
--- Of the job's folder: this Slurm does not say whose job it tears down.
+-- Of the job's folder: this Slurm does not say of which user the job is that it tears down.
 local function owner(job_id)
     local pipe = io.popen("stat -c '%u %g' " .. quoted(PLACE .. "/" .. job_id) .. " 2>/dev/null")
     local uid, gid = pipe:read("*n", "*n")

@@ -2,7 +2,7 @@
 
     .venv/bin/python docs/placement/hpdc18.py RUN
 
-RUN is the folder that `ci/run-acceptance 5 -t hpdc18` made. Written anew are the picture
+RUN is the folder that `ci/run-acceptance 5 -t hpdc18` made. Written again are the picture
 docs/placement/hpdc18.png and what is between `<!-- hpdc18: X -->` and `<!-- /hpdc18 -->` in
 docs/placement/README.md (policies) and docs/testing/hpdc18.md (claims, bounds). A run that lacks a workload
 is refused.

@@ -4,7 +4,7 @@
 
 One run of IOR writes files and reads them (`-w -r`): in scratch in a RAM tier with buffers of 4 KiB and
 1 MiB, in an instance of its own, and on tmpfs, by turns.  Memory is touched right before each of the
-two, because some machines take memory back that lies idle.  IOR is PROGRAM, else `ior` where it is found,
+two, because some machines take idle memory back.  IOR is PROGRAM, else `ior` where it is found,
 else tb-ior.  --every measures all combinations of interface, file, transfer size, order and processes.
 """
 

@@ -2,7 +2,7 @@
 
     many.py [BUILD_DIR [OUT_DIR]] [--repetitions N] [--only WORD]
 
-Each process writes or reads random blocks of 4 KiB of its 4 MiB.  In one file the blocks of all processes lie
+Each process writes or reads random blocks of 4 KiB of its 4 MiB.  In one file the blocks of all processes are
 by turns, so they share buffers, locks and cache lines.  The cost of an operation is time on a processor: with
 more processes than processors they take turns on these.  It is held against the cost with one process, and
 what became of it against what became of bare memcpy, measured by turns.  Prints as bench.py does, writes

@@ -3,7 +3,7 @@
     promises.py [BUILD_DIR [OUT_DIR]] [--repetitions N] [--only WORD]
 
 Writes of 4 KiB at random places of 4 MiB, each with an fsync, with `fsync: tier`: by one process, and by
-eight at once, whose fsyncs share syncs.  The directory tier and the yardstick are on the disk of the build
+eight at once; their fsyncs share syncs.  The directory tier and the yardstick are on the disk of the build
 folder.
 Prints as bench.py does, writes OUT_DIR/promises-<time>.json.
 """

@@ -1,6 +1,6 @@
 /*
- * Each lane has buffers of its own, and its bytes lie in them as often as they are long: a small tier has less than a lane's 16 MiB. No device
- * model is charged.
+ * Each lane has buffers of its own, and its bytes go to each of them as often as it is long: a small tier has less than a lane's 16
+ * MiB. No device model is charged.
  */
 #include "borrowed.h"
 
@@ -81,6 +81,10 @@ static int write_lane(void *arg, int lane, size_t at, const void *from, size_t n
     return each(arg, lane, at, (char *)from, n, true);
 }
 
+/*
+ * Buffers are taken as a client takes them, so a program that runs at the same time is not disturbed. If killed here, repair gives
+ * them back.
+ */
 int ctl_borrow_begin(const char *instance, const char *tier, struct measure_calls *out)
 {
     struct borrowed *b = calloc(1, sizeof(*b));
@@ -100,6 +104,7 @@ int ctl_borrow_begin(const char *instance, const char *tier, struct measure_call
     return rc;
 }
 
+/* Also after a begin that failed: then some lanes have no buffers. */
 void ctl_borrow_end(struct measure_calls *calls)
 {
     struct borrowed *b = calls->arg;

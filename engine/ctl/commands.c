@@ -54,12 +54,14 @@ static const struct ctl_option run_options[] = {
     {NULL, '.', "COMMAND...", "the program and its arguments", "any program that is not static", "none, it is required", NULL},
     END_OF_OPTIONS};
 
+/* The instance goes on after the command, so it has a name that later commands give. */
 static const struct ctl_option start_options[] = {
     CONFIG,
     {"instance", 'i', "NAME", "the instance's name", "a word without /", "the configuration's file name without its suffix", "-i ram"},
     MODE,
     END_OF_OPTIONS};
 
+/* What stops an instance says also what becomes of the bytes in it. */
 static const struct ctl_option stop_options[] = {
     INSTANCE,
     STATS,
@@ -79,11 +81,13 @@ static const struct ctl_option status_options[] = {
     END_OF_OPTIONS};
 
 /* --wait is taken because scripts give it: a drain always waits. */
+/* The instance stays: a drain may be given at any time, and again. */
 static const struct ctl_option drain_options[] = {
     INSTANCE,
     {"wait", 'A', NULL, "return when all is on the PFS, as it does without this word too", NULL, "the same", NULL},
     END_OF_OPTIONS};
 
+/* The configuration says where the directory tiers are; no instance can be asked. */
 static const struct ctl_option recover_options[] = {CONFIG, MODE, END_OF_OPTIONS};
 
 /* None: what gc may clear is decided by what is alive, not by the user. */
@@ -128,6 +132,7 @@ static const struct ctl_option plan_options[] = {CONFIG_OPERAND,
 
 static const struct ctl_option check_options[] = {CONFIG_OPERAND, FRAGMENT_OPERAND, MODE, END_OF_OPTIONS};
 
+/* Its output is read by `profile:` of a configuration. */
 static const struct ctl_option profile_options[] = {
     CONFIG_OPERAND,
     {"output", 'o', "DIRECTORY", "where the device files go; made if it is missing", "a directory",

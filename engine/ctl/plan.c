@@ -1,6 +1,6 @@
 /*
- * plan, check and import-hermes: what a configuration means, before anything is made.
- * `plan` looks at no path.
+ * plan, check and import-hermes: what a configuration means, before anything is made. `plan` computes from the text alone and
+ * looks at no path; `check` also looks at the paths and the machine.
  */
 #include <getopt.h>
 #include <stdlib.h>

@@ -30,6 +30,7 @@ struct options {
     double seconds;
 };
 
+/* The time is for each place. An hour is a limit against typing errors. */
 static int take(void *into, char key, const char *value)
 {
     struct options *o = into;
@@ -180,6 +181,7 @@ static int profile_place(const struct place *p, const struct tb_config *c, const
     return rc ? ctl_fail("%s: %s: %s: cannot measure: %s", c->file, p->key, where(p), strerror(-rc)) : save(p, &m, c, o);
 }
 
+/* Before anything is measured: minutes of work are not lost to a wrong -o. */
 static int make_folder(const struct options *o)
 {
     struct stat st;

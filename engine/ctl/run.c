@@ -301,6 +301,7 @@ static int start_bringer(struct run *r, const char *log_folder)
     return ctl_stage_in_start(&r->stage_in, log_folder, name, &r->bringer);
 }
 
+/* Before the program, or beside it where files are brought when it opens them. The log is where a stage-out would have it. */
 static int stage_in(struct run *r)
 {
     const char *log_folder = r->stage.from[0] ? r->stage.to : ".";
@@ -341,6 +342,10 @@ static int run_staged(struct run *r)
     return finish_mover(r, rc ? rc : r->status);
 }
 
+/*
+ * The checks come first, so a wrong command makes nothing. Then the mover, the trace and the daemon; each that fails takes back
+ * what came before it.
+ */
 int tb_run_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct run r = {0};

@@ -22,6 +22,7 @@ struct stage {
     bool check, watch;
 };
 
+/* What the options mean together is checked once all of them are known. */
 static int take(void *into, char key, const char *value)
 {
     struct stage *s = into;
@@ -233,6 +234,7 @@ static int find_place(const struct stage *s, char full[PATH_MAX], bool *is_away)
     return 0;
 }
 
+/* The whole script is read before a phase begins: an error in its last line moves nothing. */
 static int stage_script(const struct stage *s)
 {
     char full[PATH_MAX];

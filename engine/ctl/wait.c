@@ -45,6 +45,7 @@ static void on_signal(int sig)
     told_to_stop = 1;
 }
 
+/* A list that cannot be written is refused now, not after the wait. */
 static int take(void *into, char key, const char *value)
 {
     struct wait *w = into;
@@ -275,6 +276,7 @@ static int run(struct wait *w)
     return rc;
 }
 
+/* Movers are asked and answer by lines of the log, so several waits may run beside each other. */
 int tb_wait_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct wait w = {0};

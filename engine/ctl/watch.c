@@ -76,6 +76,7 @@ static struct tier_view view_tier(const struct watch *w, uint32_t t)
 /* One line of the picture, drawn over the line before. */
 static void draw(struct watch *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Cut at the width of the terminal: a line that wraps would move all below it. What an earlier line left is cleared. */
 static void draw(struct watch *w, const char *format, ...)
 {
     char line[512];

@@ -74,7 +74,7 @@ static int64_t call(tb_engine *e, struct tb_net *net, const struct tb_wire *aske
 }
 
 /*
- * A client wrote the message, and may be any program: the buffer is a remote one, and the bytes lie in it. `lo` is the buffer's number
+ * A client wrote the message, and may be any program: the buffer is a remote one, and the bytes are in it. `lo` is the buffer's number
  * and `hi` the place in it.
  */
 static bool is_sound(const tb_engine *e, const struct tb_wire *w, size_t n)
@@ -109,6 +109,7 @@ static int ask(tb_engine *e, struct tb_wire *request, size_t n, void *to)
     return got == (to ? (int64_t)asked.n : 0) ? 0 : -EHOSTDOWN;
 }
 
+/* In pieces, as a message carries no more. Each is a use with a number of its own. */
 static int read_there(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n, void *to)
 {
     int rc = 0;
@@ -120,6 +121,7 @@ static int read_there(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint
     return rc;
 }
 
+/* In pieces, each copied after its head. After an error the bytes there are undefined. */
 static int write_there(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n, const void *from)
 {
     size_t most = n < TB_BORROW_PIECE ? n : TB_BORROW_PIECE;
@@ -182,6 +184,7 @@ static TB_UNLOCKED bool bring_home(tb_engine *e, struct tb_buffer *b)
     return !rc;
 }
 
+/* Bytes at a node that is lost are not counted: they cannot come. */
 uint64_t borrow_bring_home(tb_engine *e)
 {
     uint64_t left = 0;
@@ -338,6 +341,7 @@ void borrow_of(tb_engine *e, unsigned node, struct borrowed *out)
     pthread_mutex_unlock(&lock);
 }
 
+/* Summed under the lock, so the totals are of one moment. */
 void borrow_all(struct borrowed *all, struct borrowed *lost)
 {
     *all = *lost = (struct borrowed){0};

@@ -1,4 +1,7 @@
-/* The table of a keeper: files by identity, each with its extents in order of offset (keeper.h). One lock for all. */
+/*
+ * The table of a keeper (keeper.h): files by identity, each with its extents in order of offset. One lock for all, held only
+ * while memory is read or written, because a keeper answers without asking any other node.
+ */
 #include "keeper.h"
 
 #include <errno.h>
@@ -56,6 +59,7 @@ static struct kept_file *find(const struct tb_wire_file *id)
     return *link_to(id);
 }
 
+/* Under the lock. NULL: no memory, which is an error of the call; what is known stays. */
 static struct kept_file *find_or_make(const struct tb_wire_file *id)
 {
     struct kept_file **link = link_to(id);
@@ -145,8 +149,8 @@ static int replace(struct kept_file *f, struct list *l)
 
 #define ANY_NODE UINT32_MAX
 
-/* Whose extents lose bytes: those of `node`, up to this version. */
-struct whose {
+/* The extents that lose bytes: those of `node`, up to this version. */
+struct losers {
     uint32_t node;
     uint64_t version;
 };
@@ -166,12 +170,12 @@ static void without(const struct tb_wire_extent *x, const struct tb_ranges *rang
  * One pass over all extents, since lists of ranges are long where nodes write in turn. Extents of a later commit stay: the
  * node wrote those bytes again after what is taken out.
  */
-static int take_out(struct kept_file *f, const struct tb_ranges *ranges, struct whose whose)
+static int take_out(struct kept_file *f, const struct tb_ranges *ranges, struct losers of)
 {
     struct list kept = {0};
     for (uint32_t i = 0; i < f->n; i++) {
         const struct tb_wire_extent *x = &f->extent[i];
-        if ((whose.node == ANY_NODE || x->node == whose.node) && x->version <= whose.version)
+        if ((of.node == ANY_NODE || x->node == of.node) && x->version <= of.version)
             without(x, ranges, &kept);
         else
             append(&kept, *x);
@@ -202,7 +206,7 @@ static int take_out_gone(struct kept_file *f, const struct tb_wire_extent *gone,
     int rc = 0;
     for (uint32_t i = 0; i < n && !rc; i++) {
         struct tb_wire_range range = {gone[i].lo, gone[i].hi};
-        rc = take_out(f, &(struct tb_ranges){.at = &range, .n = 1}, (struct whose){gone[i].node, gone[i].version});
+        rc = take_out(f, &(struct tb_ranges){.at = &range, .n = 1}, (struct losers){gone[i].node, gone[i].version});
     }
     return rc;
 }
@@ -211,7 +215,7 @@ static int take_out_gone(struct kept_file *f, const struct tb_wire_extent *gone,
 static int put_in(struct kept_file *f, const struct tb_ranges *ranges, uint32_t node)
 {
     struct list all = {0};
-    int rc = take_out(f, ranges, (struct whose){ANY_NODE, UINT64_MAX});
+    int rc = take_out(f, ranges, (struct losers){ANY_NODE, UINT64_MAX});
     for (uint32_t i = 0; i < ranges->n && !rc; i++)
         append(&all, (struct tb_wire_extent){ranges->at[i].lo, ranges->at[i].hi, f->version, node, 0});
     for (uint32_t i = 0; i < f->n && !rc; i++)
@@ -288,7 +292,7 @@ static int find_fresh(const struct kept_file *f, const struct question *q, struc
     return rc;
 }
 
-/* Who has bytes in the fresh ranges, or may still have some: each node once. False: no memory. */
+/* The nodes that have bytes in the fresh ranges, or may still have some: each once. False: no memory. */
 static bool list_displaced(const struct kept_file *f, const struct question *q, const struct tb_ranges *fresh, struct void_part **out)
 {
     bool all = true;
@@ -320,6 +324,7 @@ static struct moment *moment_of(const struct kept_file *f, uint32_t node)
     return NULL;
 }
 
+/* Only upwards: messages of one node come in any order. */
 static int note_moment(struct kept_file *f, uint32_t node, uint64_t clock)
 {
     struct moment *m = moment_of(f, node);
@@ -407,7 +412,7 @@ static int record(struct kept_file *f, struct question *q, struct void_part **di
         return -ENOBUFS;
     if (q->ranges.n || q->w->version)
         f->version = ++n_changes;
-    int rc = q->w->op == TB_WIRE_COMMIT ? put_in(f, &q->ranges, q->asker) : take_out(f, &q->ranges, (struct whose){ANY_NODE, UINT64_MAX});
+    int rc = q->w->op == TB_WIRE_COMMIT ? put_in(f, &q->ranges, q->asker) : take_out(f, &q->ranges, (struct losers){ANY_NODE, UINT64_MAX});
     *q->told = tell(f, q->asker);
     q->told->before = before;
     return rc;
@@ -434,6 +439,7 @@ static int change(struct question *q)
     return rc;
 }
 
+/* The moment is noted before the debt goes. If there is no memory for it the debt stays, and the node is asked once more. */
 static int gone(struct question *q)
 {
     struct kept_file *f = find(&q->w->file);
@@ -500,7 +506,7 @@ static int end(struct question *q)
 {
     struct kept_file *f = find(&q->w->file);
     int rc = f ? note_said(f, q) : 0;
-    rc = f && !rc ? take_out(f, &q->ranges, (struct whose){q->asker, UINT64_MAX}) : rc;
+    rc = f && !rc ? take_out(f, &q->ranges, (struct losers){q->asker, UINT64_MAX}) : rc;
     *q->told = tell(f, q->asker);
     return rc;
 }
@@ -581,6 +587,7 @@ int64_t keeper_answer(uint32_t from, const struct tb_wire *w, const void *more, 
     return rc ? rc : (int64_t)(sizeof(told) + told.n * sizeof(struct tb_wire_extent));
 }
 
+/* For what this node says of its state. */
 uint64_t keeper_count(void)
 {
     pthread_mutex_lock(&lock);

@@ -1,8 +1,8 @@
 /*
  * Memory that this node lends to others, for buffers of their remote tiers (shared/borrow.h).
  *
- * Each other node has one piece of it, of its own, which is touched before the node joins: so no use of it fails for want of memory. Nothing
- * that is done here waits for another node, or for a lock of the region.
+ * Each other node has one piece of it, of its own, which is touched before the node joins: so no use of it fails for want of
+ * memory. Nothing that is done here waits for another node, or for a lock of the region.
  */
 #ifndef TB_DAEMON_LEND_H
 #define TB_DAEMON_LEND_H

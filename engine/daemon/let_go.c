@@ -1,6 +1,6 @@
 /*
  * Bytes of this node go for commits of other nodes (let_go.h). Where a part of a block can't go alone, it waits for a flush of what
- * lies beside it. But that may be due to go, too, for another commit, and then no flush writes it: so all that is due of a file
+ * is beside it. But that may be due to go, too, for another commit, and then no flush writes it: so all that is due of a file
  * is tried together.
  */
 #include "let_go.h"

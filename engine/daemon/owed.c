@@ -73,6 +73,7 @@ static bool is_listed(const struct debt *new)
     return d != NULL;
 }
 
+/* A commit that is asked again names the same debt again: it is listed once. */
 int owed_add(tb_engine *e, const struct tb_wire_file *file, uint32_t node, uint64_t version, const struct tb_ranges *ranges)
 {
     struct debt *d = make_debt(file, node, version, ranges);

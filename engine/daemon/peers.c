@@ -228,7 +228,7 @@ static void *show_loop(void *arg)
     unsigned n = tb_net_count(p->net);
     for (unsigned at = 0; !p->stop;) {
         uint32_t alive = 0;
-        owed_deliver(p->engine, p->net, NULL); /* of commits whose client does not ask any more */
+        owed_deliver(p->engine, p->net, NULL); /* of commits that no client asks for any more */
         for (unsigned i = 0; i < n && i < SHOW_AT_ONCE; i++)
             show_node(p, at++ % n);
         borrow_look(p->engine, p->net);
@@ -259,6 +259,7 @@ static int begin_threads(struct peers *p)
     return -rc;
 }
 
+/* A thread looks at `stop` between two requests, so each ends the request that it has. */
 static void end_threads(struct peers *p)
 {
     p->stop = true;

@@ -12,8 +12,8 @@ struct peers;
 /* Returns when all `n_nodes` have found each other; `folder` is the start's own, which all nodes see. */
 int peers_begin(tb_engine *e, const char *folder, unsigned n_nodes, struct peers **out, struct tb_error *err);
 /*
- * Something is left here, and this daemon ends: bytes in other nodes' memory come back as far as there is room. How many are left there, and
- * end with it.
+ * Something is left here, and this daemon ends: bytes in other nodes' memory come back as far as there is room. How many are left
+ * there, and end with it.
  */
 uint64_t peers_bring_home(tb_engine *e, struct peers *p);
 /* Second copies of nodes that are lost go to the PFS. 0, or -EIO, and the log says why. How many bytes of them are not there. */

@@ -28,6 +28,7 @@ unsigned relay_keeper(const struct tb_net *net, const struct tb_wire_file *file)
     return (unsigned)(tb_mix64(file->inode ^ tb_mix64((uint64_t)file->birth_ns)) % tb_net_count(net));
 }
 
+/* For messages only: the name may have changed since. */
 static void path_of(tb_engine *e, const struct tb_wire_file *id, char *out, size_t size)
 {
     uint32_t file = tb_local_find(e, id);
@@ -356,6 +357,7 @@ static int64_t hand_on(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
     return sizeof(told);
 }
 
+/* A client wrote the message, so its operation is one of these or an error of the call. */
 int64_t relay_request(tb_engine *e, struct tb_net *net, char *bytes, size_t n, size_t room)
 {
     const struct tb_wire *w = (const void *)bytes;

@@ -1,4 +1,8 @@
-/* Turns of files, and what is said in one (turn.h). A turn is a lock of many: files that share one wait for each other, no more. */
+/*
+ * Turns of files, and what is said in one (turn.h): commits, ends of grants, and cuts. A turn is a lock of many: files that
+ * share one wait for each other, no more. Nothing of a turn outlives this process; bytes that a commit did not get to are still
+ * dirty, and the next one lists them.
+ */
 #include "turn.h"
 
 #include <errno.h>
@@ -71,6 +75,7 @@ static int begin(struct saying *s, tb_engine *e, struct tb_net *net, const struc
     return s->answer ? 0 : -ENOMEM;
 }
 
+/* The turn goes first: the next thread may list while this one frees. */
 static void end(struct saying *s)
 {
     turn_drop(&s->id);
@@ -382,6 +387,7 @@ static int64_t answer_commit(const struct saying *s, char *bytes, size_t room)
     return (int64_t)(sizeof(told) + told.n * sizeof(*s->ranges.at));
 }
 
+/* The message and the answer share `bytes`: all that is needed of the message is copied by `begin`. */
 int64_t turn_commit(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
 {
     struct saying s;
@@ -414,7 +420,7 @@ static int sync_written(const struct saying *s)
     return tb_target_sync(&t);
 }
 
-/* No commit is on its way, so what is not dirty now the keeper may forget, whichever commit it was of. */
+/* No commit is on its way, so what is not dirty now the keeper may forget, no matter of which commit it was. */
 static int say_end(struct saying *s)
 {
     struct tb_ranges dirty = {0}, rest = {0};
@@ -433,6 +439,7 @@ static int say_end(struct saying *s)
     return rc;
 }
 
+/* The answer says nothing: what is told of the file comes with the next look or commit. */
 int64_t turn_end(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
 {
     struct saying s;
@@ -445,7 +452,10 @@ int64_t turn_end(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
     return rc ? rc : (int64_t)sizeof(told);
 }
 
-/* This node has cut it. What was written there since is in no commit, and the keeper may have forgotten one: so it is committed once more. */
+/*
+ * This node has cut it. What was written there since is in no commit, and the keeper may have forgotten one: so it is committed
+ * once more.
+ */
 static int say_cut(struct saying *s)
 {
     struct tb_wire w = {.op = TB_WIRE_CUT, .lo = s->lo};
@@ -463,6 +473,7 @@ static int say_cut(struct saying *s)
     return rc;
 }
 
+/* -EAGAIN where the keeper has heard a later number of this node: the client comes again with a new one. */
 int64_t turn_cut(tb_engine *e, struct tb_net *net, char *bytes)
 {
     struct saying s;

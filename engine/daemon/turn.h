@@ -2,8 +2,8 @@
  * What this node says of a file to the file's keeper: one thing at a time.
  *
  * A commit lists the dirty bytes, asks the keeper, and notes what that took. No other commit of the file, no end, no cut and no letting go
- * comes between, so that a list still is true when the keeper takes it: bytes that stop being dirty meanwhile are the keeper's to
- * know only after that. Whoever has the turn waits for the keeper alone, which answers from its memory and waits for nobody.
+ * comes between, so that a list still is true when the keeper takes it: bytes that stop being dirty in that time are the keeper's to
+ * know only after that. The thread that has the turn waits for the keeper alone, which answers from its memory and waits for no node.
  */
 #ifndef TB_DAEMON_TURN_H
 #define TB_DAEMON_TURN_H

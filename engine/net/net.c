@@ -143,7 +143,7 @@ static struct tb_peer *peer_of(struct tb_net *net, const char *node, const uint8
 static void came_back(struct tb_peer *p, int fd)
 {
     char line[128];
-    tb_peer_lose(p, "it calls anew");
+    tb_peer_lose(p, "it calls again");
     if (!tb_peer_adopt(p, fd))
         return;
     snprintf(line, sizeof(line), "node %s is back", p->record.node);
@@ -322,7 +322,7 @@ static int agree(struct tb_net *net, struct tb_error *err)
         late = pthread_cond_clockwait(&net->changed, &net->lock, CLOCK_MONOTONIC, &until);
     for (unsigned i = 0; i < net->n && late && !net->refusal[0]; i++)
         if (!net->agrees[i])
-            refuse_start(net, net->peers[i], "did not tell in time with whom it starts");
+            refuse_start(net, net->peers[i], "did not tell in time with which nodes it starts");
     snprintf(err->text, sizeof(err->text), "%s", net->refusal);
     pthread_mutex_unlock(&net->lock);
     return err->text[0] ? -ECONNREFUSED : 0;

@@ -3,7 +3,7 @@
  *
  * A peer is alive from a proved connection of its life until that connection ends or nothing was heard on it for the time of
  * an answer. Then all lanes break, and with them the calls on them. The same process may come back: it has the same start,
- * and proves itself anew; then calls go out again, and none of before.
+ * and proves itself again; then calls go out again, and none of before.
  */
 #ifndef TB_NET_PEER_H
 #define TB_NET_PEER_H

@@ -1,4 +1,7 @@
-/* A question is a message with a path, its answer one with an errno. Who is another user gets none. */
+/*
+ * Questions of a program to a mover: is this file there? (stage/asked.h). A question is a message with a path, its answer one
+ * with an errno. Another user gets no answer.
+ */
 #include "stage/asked.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Everything here is done by the mover's main thread alone. */
+/*
+ * Looking for the files that have to be moved, and enqueuing them (stage/finds.h). Everything here is done by the mover's main
+ * thread alone, so nothing of it is locked. What was decided is in the log before a stream gets the file.
+ */
 #include "stage/finds.h"
 
 #include <errno.h>
@@ -82,8 +85,8 @@ static void meet_unread(void *arg, const char *path, const char *why)
 }
 
 /*
- * Is it one that has to be moved, whichever process has it open? Asked of the log and of the file each time. So a file is never
- * moved twice for two events of one close, and a mover that is started anew does not move what the last one brought.
+ * Is it one that has to be moved, no matter which process has it open? Asked of the log and of the file each time. So a file is never
+ * moved twice for two events of one close, and a mover that is started again does not move what the last one brought.
  */
 static bool is_due(struct tb_finds *f, const char *path, const char *destination, const struct stat *st)
 {

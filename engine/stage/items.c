@@ -175,7 +175,7 @@ bool tb_items_is_again(struct tb_items *s, const struct tb_item *i)
     return again;
 }
 
-/* The table holds the name, so the item is taken out before it is freed. What was closed anew stays in hand. */
+/* The table holds the name, so the item is taken out before it is freed. What was closed again stays in hand. */
 bool tb_items_settled(struct tb_items *s, struct tb_item *i)
 {
     pthread_mutex_lock(&s->mutex);

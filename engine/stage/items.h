@@ -17,7 +17,7 @@
 struct tb_item {
     const char *source, *destination; /* in `names` */
     struct tb_content content;        /* when it was enqueued last */
-    bool is_moving, is_again;         /* closed anew since its move began */
+    bool is_moving, is_again;         /* closed again since its move began */
     bool was_dequeued;
     uint32_t tries, changes;
     uint64_t not_before; /* tb_now_ns: a pause after a failure */
@@ -53,7 +53,7 @@ void tb_items_release(struct tb_items *items);
  * there will be none. A stream that waits helps with a large file in that time.
  */
 unsigned tb_items_take(struct tb_items *items, struct tb_item *batch[TB_BATCH]);
-/* Was it closed anew since it was taken? */
+/* Was it closed again since it was taken? */
 bool tb_items_is_again(struct tb_items *items, const struct tb_item *item);
 /* It is settled, and freed; false: it was closed anew, so tb_items_again is due. */
 bool tb_items_settled(struct tb_items *items, struct tb_item *item);

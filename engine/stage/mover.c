@@ -218,8 +218,8 @@ static void tell_large(struct mover *m)
 }
 
 /*
- * What the log does not take, a full PFS for example, is tried again, as long as the program runs. Who waits for the end waits for
- * as long as a file is tried, and is told.
+ * What the log does not take, a full PFS for example, is tried again, as long as the program runs. A process that waits for the end
+ * waits for as long as a file is tried, and is told.
  */
 static bool has_lost_log(const struct mover *m)
 {

@@ -114,7 +114,7 @@ static void tell(const struct tb_carries *moves, struct tb_lines *lines, const s
     }
 }
 
-/* Closed anew after it was told as done: it is enqueued anew. */
+/* Closed again after it was told as done: it is enqueued again. */
 static void enqueue_again(struct tb_streams *s, struct tb_item *i)
 {
     struct tb_lines lines = {0};

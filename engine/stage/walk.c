@@ -1,4 +1,7 @@
-/* The path is one buffer that grows and shrinks; the folders in a folder are noted while it is read, and walked after that. */
+/*
+ * A walk through a folder and all below it (stage/walk.h). The path is one buffer that grows and shrinks. The folders in a
+ * folder are noted while it is read, and walked after that, so one folder is open at a time.
+ */
 #include "stage/walk.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
  * All files below a folder, as they are now. What cannot be read is told: a file that a walk left out without a word would be
  * taken for one that is not there.
  *
- * A folder is read while nothing below it is, so one is open at a time however deep they lie. Links are not followed. Another file
+ * A folder is read while nothing below it is, so one is open at a time however deep they are. Links are not followed. Another file
  * system that is mounted in the folder is told, and not walked.
  */
 #ifndef TB_STAGE_WALK_H

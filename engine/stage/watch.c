@@ -1,7 +1,7 @@
 /*
  * Each folder has a watch; a new folder gets its own, and is looked through at once, since
  * files may have been made in it before. A folder that was renamed has the wrong path from
- * then on: all watches are made anew.
+ * then on: all watches are made again.
  */
 #include "stage/watch.h"
 

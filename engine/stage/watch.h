@@ -1,7 +1,7 @@
 /*
  * A folder with all below it, as the kernel tells of it (inotify): a file was closed after
  * writing, came in by a rename, or a link was made. So every program is heard, also static
- * ones, without a library in it; and a close is the last of its description, whichever
+ * ones, without a library in it; and a close is the last of its description, no matter which
  * process had it.
  *
  * Limit: what other nodes do in the folder is not told; a node-local folder has no others.

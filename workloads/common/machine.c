@@ -12,6 +12,7 @@ static double percent_used(double all, double free)
     return all > 0 ? (1 - free / all) * 100 : 0;
 }
 
+/* All zeros where it cannot be asked: a report without these figures is better than none. */
 struct tb_file_system tb_file_system_of(const char *dir)
 {
     struct statvfs fs;

@@ -19,6 +19,7 @@ int tb_count_names(const char *list)
     return count;
 }
 
+/* There is at least one name: the caller has counted them. */
 int tb_name_of(const char *list, int number, const char **name)
 {
     list = next_name(list);

@@ -172,6 +172,7 @@ static const struct tb_option *by_directive(const struct tb_option *table, const
     return by_name(table, name, strlen(name), true);
 }
 
+/* As a script or -O names it; the message names it with -O, as it can be given on a command line. */
 bool tb_directive(const struct tb_option *table, void *options, const char *name, const char *value, struct tb_complaint *c)
 {
     char option[128];

@@ -46,6 +46,7 @@ static bool advance(const struct tb_posix_file *f, const char *what, ssize_t n, 
     return *done < bytes;
 }
 
+/* The lock covers this transfer alone, also where it takes several calls. */
 void tb_posix_write(const struct tb_posix_file *f, const void *data, size_t bytes, int64_t offset)
 {
     size_t done = 0;

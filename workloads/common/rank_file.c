@@ -1,4 +1,7 @@
-/* The command line of a program with a file for each rank, and that file's making and closing. */
+/*
+ * The command line of a program with a file for each rank, and that file's making and closing. Writing and reading programs
+ * share it, so a rank finds its own file again by its number.
+ */
 #include "rank_file.h"
 
 #include <errno.h>
@@ -32,7 +35,7 @@ bool tb_rank_file_words(void *options, int n, char **words, struct tb_complaint 
     return n == 1 || tb_complain(c, "one word is expected, PREFIX");
 }
 
-/* Made anew each time: bytes of an older run must not pass for those of this one. */
+/* A new file each time: bytes of an older run must not pass for those of this one. */
 void tb_rank_file_open(struct tb_rank_file *f, const char *prefix, int access, const struct tb_world *w, double *seconds)
 {
     snprintf(f->path, sizeof f->path, "%s.%08d", prefix, w->rank);

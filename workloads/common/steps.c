@@ -55,7 +55,7 @@ void tb_step_compute(double began, int64_t microseconds)
         sleep_ns((int64_t)(left * 1e9));
 }
 
-/* A file that was closed already is opened again: fsync puts its bytes on the device, whichever process wrote them. */
+/* A file that was closed already is opened again: fsync puts its bytes on the device, no matter which process wrote them. */
 static void sync_file(const char *path)
 {
     int fd = open(path, O_RDWR);
@@ -67,6 +67,7 @@ static void sync_file(const char *path)
         tb_fail(path, "close", -1, strerror(errno));
 }
 
+/* Every rank takes part, also one without a path: the time is that of all. */
 void tb_step_flush(const struct tb_world *w, const char *path, double *seconds)
 {
     double began = tb_step_begin(w);
@@ -147,6 +148,7 @@ static int report(const struct tb_world *w, const struct tb_steps *s, const char
     return s->wrong ? TB_EXIT_DATA : 0;
 }
 
+/* Up to what an int holds: these numbers are counts of MPI. */
 bool tb_steps_number(const char *what, const char *word, int64_t *value, struct tb_complaint *c)
 {
     char *end;

@@ -32,7 +32,10 @@ void tb_step_end(const struct tb_world *w, double began, double *seconds);
  */
 void tb_step_compute(double began, int64_t microseconds);
 
-/* Waits until all of a file is on its device, whichever process wrote it: an fsync of it as a file of its own. NULL: not by this rank. */
+/*
+ * Waits until all of a file is on its device, no matter which process wrote it: an fsync of it as a file of its own. NULL: not by
+ * this rank.
+ */
 void tb_step_flush(const struct tb_world *w, const char *path, double *seconds);
 
 /* Of all ranks: true where one of them says so. */

@@ -1,4 +1,7 @@
-/* The ranks of a run: how many, on how many nodes, with one clock; and the one way in which all of them end. */
+/*
+ * The ranks of a run: how many, on how many nodes, with one clock; and the one way in which all of them end. A rank that fails
+ * ends the others too, because they would wait for it in the next barrier.
+ */
 #include "driver.h"
 
 #include <stdlib.h>

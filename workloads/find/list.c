@@ -1,10 +1,14 @@
-/* Lists of paths, and how they are dealt out: path i of rank r goes to rank (r + i) mod ranks, all at once. */
+/*
+ * Lists of paths, and how they are distributed: path i of rank r goes to rank (r + i) mod ranks, in one exchange of all ranks. A
+ * path is a text that ends with a zero byte, so a list is one piece of memory that MPI sends as it is.
+ */
 #include "tb_find.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* One rank without memory ends all of them: the exchange needs every rank. */
 static void *need(void *memory)
 {
     if (!memory)

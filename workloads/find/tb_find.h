@@ -3,8 +3,8 @@
  * the `find` phase of IO500, with the words of find(1).
  *
  * main reads the command line and reports; walk visits directories and files; list holds paths and deals them out.
- * Directories are read level by level, each level dealt out to the ranks. What its name rules out costs no more than
- * its directory entry; all others are dealt out once more, so that ranks share the files of one large directory, and
+ * Directories are read level by level, each level distributed to the ranks. What its name rules out costs no more than
+ * its directory entry; all others are distributed once more, so that ranks share the files of one large directory, and
  * are looked at one by one.
  */
 #ifndef TB_FIND_H
@@ -14,7 +14,7 @@
 
 #include <time.h>
 
-/* list.c: paths one after the other, each with its final nought. */
+/* list.c: paths one after the other, each with its final zero byte. */
 struct tb_list {
     char *text;
     size_t used, room;

@@ -110,7 +110,7 @@ static void look_at(struct walk *walk, const char *path)
     walk->found.matched += fits && (!wanted->newer_than || is_newer(&st.st_mtim, &wanted->since));
 }
 
-/* Each level is dealt out anew, so that a tree that is deep in one place keeps all ranks busy. */
+/* Each level is distributed again, so that a tree that is deep in one place keeps all ranks busy. */
 static void walk_levels(struct walk *walk, const struct tb_world *w)
 {
     for (int64_t left = 1; left;) {
@@ -123,7 +123,7 @@ static void walk_levels(struct walk *walk, const struct tb_world *w)
     }
 }
 
-/* Files are looked at last and dealt out as well: they cost a call each. */
+/* Files are looked at last and distributed as well: they cost a call each. */
 struct tb_found tb_walk(const struct tb_wanted *wanted, const struct tb_world *w)
 {
     struct walk walk = {.wanted = wanted};

@@ -1,6 +1,6 @@
 /*
  * How a client gets its requests done. Each request has a slot with a buffer, so that several are under way at the same
- * time; without an I/O node the client does each at once on files of its own. Whoever waits asks a silent I/O node for a
+ * time; without an I/O node the client does each at once on files of its own. A client that waits asks a silent I/O node for a
  * sign of life, so that a dead one is an error and no wait for ever.
  */
 #include "message.h"

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* The part of the word at `offset` that lies before `end`. */
+/* The part of the word at `offset` that is before `end`. */
 static size_t piece_of(int file, int64_t offset, int64_t end, unsigned char *out)
 {
     uint64_t word = tb_content_word(file, offset / 8);

@@ -1,7 +1,7 @@
 /*
  * Files that are open: a name once, for all clients that opened it, so that a shared file is one description. Each has a
  * buffered descriptor, and one with O_DIRECT where that was asked for; what is no multiple of a block, as the remainder
- * of a pattern, goes by the buffered one. Transfers are whole or an error: what was not written is never told to be.
+ * of a pattern, goes through the buffered one. Transfers are whole or an error: what was not written is never told to be.
  */
 #include "message.h"
 

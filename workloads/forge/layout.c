@@ -1,6 +1,6 @@
 /*
  * Which requests a pattern makes. Its total size is cut into requests, the last of which is the remainder, and these are
- * dealt out to the clients: in blocks of neighbours (contiguous, and files of one's own) or in turn (1D-strided). Where
+ * distributed to the clients: in blocks of neighbours (contiguous, and files of one's own) or in turn (1D-strided). Where
  * all sizes divide, these are the offsets of FORGE, which drops what is left over.
  */
 #include "tb_forge.h"

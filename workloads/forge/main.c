@@ -108,7 +108,7 @@ static struct tb_node_counts serve(const struct tb_scenario *s, const struct tb_
 
 /*
  * Whether any I/O node is on this rank's compute node. It need not be the one that serves, and a map can change that: so
- * each open asks anew whether the I/O node sees the buffers.
+ * each open asks again whether the I/O node sees the buffers.
  */
 static bool is_near(const struct tb_world *w, int serves)
 {
@@ -120,7 +120,7 @@ static bool is_near(const struct tb_world *w, int serves)
     return any;
 }
 
-/* Which job's; clients are dealt out to the jobs in the order of the scenario. */
+/* Which job's; clients are distributed to the jobs in the order of the scenario. */
 static int64_t job_of(const struct tb_scenario *s, int64_t client)
 {
     int64_t job = 0;

@@ -1,6 +1,7 @@
 /*
- * What clients and I/O nodes send each other. A request and its answer are one message each: a write's request carries
- * the bytes, a read's answer does, unless they are in memory that both see (memory.c). The fixed part goes before the bytes, which begin on a page, as O_DIRECT asks.
+ * What clients and I/O nodes send each other. A request and its answer are one message each: a write's request carries the bytes, a
+ * read's answer does, unless they are in memory that both see (memory.c). The fixed part goes before the bytes, which begin on a
+ * page, as O_DIRECT asks.
  */
 #ifndef TB_MESSAGE_H
 #define TB_MESSAGE_H

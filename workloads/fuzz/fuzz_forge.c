@@ -1,6 +1,6 @@
 /*
  * Scenario files and maps of tb-forge. The first byte says how many ranks there are, the rest is the file, read as both.
- * A scenario that is accepted must cut its total size into requests that lie one beside the other within it.
+ * A scenario that is accepted must cut its total size into requests that are one beside the other within it.
  */
 #include "fuzz_line.h"
 

@@ -1,6 +1,6 @@
 /*
  * tb-ior's command line with its script.  What is refused says why; what is accepted is the same when it is read
- * again, because every rank reads it, and is what the passes rely on: no size overflows, and every transfer lies in
+ * again, because every rank reads it, and is what the passes rely on: no size overflows, and every transfer is in
  * its file.
  */
 #include "fuzz_line.h"

@@ -1,5 +1,5 @@
 /*
- * Where what lies in a file of HACC-IO, and the header that says so. The header comes first, with a fixed room; after it
+ * Where each variable is in a file of HACC-IO, and the header that says so. The header comes first, with a fixed room; after it
  * each rank has one piece, in the order of the ranks, with its nine variables one after the other.
  */
 #include "tb_hacc.h"

@@ -52,7 +52,7 @@ static void move_all(struct tb_hacc_file *f, const struct tb_options *o, const s
 
 /*
  * The header goes last: until the close a new file says that nothing is in it. One that was there already keeps its old
- * header till then.
+ * header until then.
  */
 static void write_checkpoint(const struct tb_options *o, const struct tb_world *w, const char *path, struct tb_hacc_data *d,
                              struct tb_steps *s)
@@ -82,7 +82,7 @@ static bool header_fits(const struct tb_options *o, const struct tb_hacc_part *p
            words[TB_HACC_META] == o->particles;
 }
 
-/* As the original: the file's first rank reads the whole header before anyone reads particles. */
+/* As the original: the file's first rank reads the whole header before any rank reads particles. */
 static bool read_header(const struct tb_options *o, const struct tb_hacc_part *p, struct tb_hacc_file *f)
 {
     bool fits = true;

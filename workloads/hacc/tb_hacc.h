@@ -1,6 +1,6 @@
 /*
  * The file of HACC-IO: one for all ranks (or one a rank), a header of 24 MiB, then the ranks' particles, of each rank
- * its nine variables one after the other. layout.c says where what lies, content.c what it is, file.c moves it.
+ * its nine variables one after the other. layout.c says where each variable is, content.c what it is, file.c moves it.
  */
 #ifndef TB_HACC_H
 #define TB_HACC_H

@@ -49,7 +49,7 @@ static void create_sets(struct tb_file *f)
     H5Pclose(properties);
 }
 
-/* Only data of that size is aligned, as in IOR: headers lie where they fit. */
+/* Only data of that size is aligned, as in IOR: headers are where they fit. */
 static int64_t set_alignment(hid_t access, hsize_t alignment)
 {
     return H5Pset_alignment(access, alignment, alignment);
@@ -62,7 +62,7 @@ static void hdf5_open(struct tb_file *f, bool create, bool shared)
     check(f, "open", -1, H5Pset_fapl_mpio(access, shared ? f->world->comm : MPI_COMM_SELF, MPI_INFO_NULL));
     if (f->options->alignment > 1)
         check(f, "set alignment", -1, set_alignment(access, (hsize_t)f->options->alignment));
-    /* Anew even with -E, as IOR does: the datasets of an old file may have another size. */
+    /* Made again even with -E, as IOR does: the datasets of an old file may have another size. */
     f->hdf5_file = create ? H5Fcreate(f->path, H5F_ACC_TRUNC, H5P_DEFAULT, access) : H5Fopen(f->path, H5F_ACC_RDONLY, access);
     check(f, "open", -1, f->hdf5_file);
     H5Pclose(access);

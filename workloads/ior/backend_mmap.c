@@ -1,4 +1,7 @@
-/* Transfers by memory copies into a mapping of the whole file, which is made as large as all ranks' data, as IOR does. */
+/*
+ * Transfers by memory copies into a mapping of the whole file. The file is made as large as all ranks' data before it is mapped,
+ * as IOR does, because a page past its end cannot be written.
+ */
 #include "tb_ior.h"
 
 #include <errno.h>
@@ -33,6 +36,7 @@ static void say(const char *text)
     (void)written;
 }
 
+/* Only what a signal handler may call. The run ends, because the page can never be written. */
 static void on_bus_error(int signal)
 {
     (void)signal;
@@ -91,12 +95,14 @@ static void mmap_write(struct tb_file *f, const void *data, size_t bytes, int64_
     sync_one(f, bytes, offset);
 }
 
+/* A page that is not in memory is read by the copy itself, so the time is in it. */
 static void mmap_read(struct tb_file *f, void *data, size_t bytes, int64_t offset)
 {
     memcpy(data, f->map + offset, bytes);
     sync_one(f, bytes, offset);
 }
 
+/* All of the mapping, also pages of earlier transfers. */
 static void mmap_sync(struct tb_file *f)
 {
     sync_range(f, f->map, f->map_bytes);

@@ -1,6 +1,6 @@
 /*
- * Transfers by MPI-IO at explicit offsets or through a file view, collective with -c. A shared file is opened by all
- * ranks together.
+ * Transfers by MPI-IO at explicit offsets or through a file view, collective with -c. A shared file is opened by all ranks
+ * together. Errors of MPI are told in its own words, and end the run.
  */
 #include "tb_ior.h"
 
@@ -168,6 +168,7 @@ static void mpiio_write(struct tb_file *f, const void *data, size_t bytes, int64
     check_count(f, "write", offset, &status, bytes);
 }
 
+/* A collective read is one call of all ranks of the file, each with its own part. */
 static void mpiio_read(struct tb_file *f, void *data, size_t bytes, int64_t offset)
 {
     MPI_Status status;
@@ -184,6 +185,7 @@ static void mpiio_sync(struct tb_file *f)
     check(f, "sync", -1, MPI_File_sync(f->handle));
 }
 
+/* Collective: all ranks of the file come here. */
 static void mpiio_close(struct tb_file *f)
 {
     check(f, "close", -1, MPI_File_close(&f->handle));

@@ -45,6 +45,7 @@ static void posix_read(struct tb_file *f, void *data, size_t bytes, int64_t offs
     tb_posix_read(&f->posix, data, bytes, offset);
 }
 
+/* Each rank syncs its own descriptor, also of a shared file. */
 static void posix_sync(struct tb_file *f)
 {
     if (fsync(f->posix.fd))
@@ -58,6 +59,7 @@ static void posix_sync_transfer(struct tb_file *f)
     posix_sync(f);
 }
 
+/* An error of a close ends the run: on network file systems it tells of lost bytes. */
 static void posix_close(struct tb_file *f)
 {
     if (close(f->posix.fd))

@@ -14,11 +14,13 @@
 #define MADE(name_, maker) .name = name_, .kind = TB_IS_MADE, .make = maker
 
 /* Makers: texts that no option holds as it is printed. */
+/* The backend knows the version of the library that it uses. */
 static void api_version(const struct tb_test *t, char *out, size_t size)
 {
     snprintf(out, size, "%s", t->options->backend->version());
 }
 
+/* Both words are IOR's, since scripts look for them. */
 static void access_of(const struct tb_test *t, char *out, size_t size)
 {
     snprintf(out, size, "%s", t->options->file_per_process ? "file-per-process" : "single-shared-file");
@@ -34,6 +36,7 @@ static void order_in_file(const struct tb_test *t, char *out, size_t size)
     snprintf(out, size, "%s", t->options->random_offset ? "random" : "sequential");
 }
 
+/* At most one of them is set (rules.c). */
 static void order_of_files(const struct tb_test *t, char *out, size_t size)
 {
     const struct tb_options *o = t->options;

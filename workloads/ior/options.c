@@ -37,6 +37,7 @@ static bool take_format(void *options, const char *option, const char *value, st
     return tb_wrong(c, option, value, "default, CSV or JSON");
 }
 
+/* IOR and mdtest have the same packets, so the words are read in one place. */
 static bool take_packet(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
     return tb_take_packet(&((struct tb_options *)options)->packet, option, value, c);
@@ -229,6 +230,7 @@ bool tb_ior_options(struct tb_options *o, struct tb_tests *tests, int argc, char
     return read && tests_consistent(tests, tasks, c);
 }
 
+/* From the table: an option that is read is also described. */
 void tb_ior_help(FILE *out)
 {
     tb_options_help(table, TB_PROGRAM, out);

@@ -1,5 +1,5 @@
 /*
- * Where each transfer lies. A segment holds a block of each rank (one rank's block in a file of its own); transfers go
+ * Where each transfer is. A segment holds a block of each rank (one rank's block in a file of its own); transfers go
  * through it one after the other, or with -z in an order that repeats in every segment.
  *
  * With -z the order is that of IOR for the same --random-offset-seed: rand() swaps each entry of a table with another,
@@ -13,6 +13,7 @@
 
 enum { MOST_TABLE = 1 << 20, MOST_DEALT = 1 << 24 };
 
+/* As IOR does it, with its generator: with the same seed both drivers make the same offsets. */
 static void swap_at_random(uint32_t *table, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -51,6 +52,7 @@ static void deal_out(struct tb_order *order, int64_t all, int tasks, int owner)
     }
 }
 
+/* Where the table would be too large, offsets are computed from a key instead, in an order of our own. */
 static void shuffle(struct tb_order *order, const struct tb_options *o, int tasks, int owner)
 {
     int64_t own = order->per_segment, all = o->file_per_process ? own : own * tasks;
@@ -74,6 +76,7 @@ static void shuffle(struct tb_order *order, const struct tb_options *o, int task
     swap_at_random(order->table, order->per_segment);
 }
 
+/* `count` is of all segments; each repeats the order of the first. */
 void tb_order_make(struct tb_order *order, const struct tb_options *o, int tasks, int owner)
 {
     int ranks = o->file_per_process ? 1 : tasks;

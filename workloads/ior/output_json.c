@@ -14,12 +14,14 @@ struct writer {
     bool comma;
 };
 
+/* A member may be the first of its object, so the comma comes before it and not after. */
 static void next(struct writer *w)
 {
     fprintf(w->f, "%s\n%*s", w->comma ? "," : "", w->depth * 2, "");
     w->comma = true;
 }
 
+/* Any name must give valid JSON, or a script cannot read the run at all. */
 static void quote(struct writer *w, const char *text)
 {
     putc('"', w->f);
@@ -42,6 +44,7 @@ static void key(struct writer *w, const char *name)
     fputs(": ", w->f);
 }
 
+/* The three kinds of values that IOR has. */
 static void string(struct writer *w, const char *name, const char *text)
 {
     key(w, name);
@@ -60,6 +63,7 @@ static void real(struct writer *w, const char *name, double value)
     fprintf(w->f, "%.4f", value);
 }
 
+/* For values that IOR prints as text although they are numbers. */
 static __attribute__((format(printf, 3, 4))) void format(struct writer *w, const char *name, const char *form, ...)
 {
     char text[256];

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+/* Before the first test, so a run that hangs has said what it is. */
 static void begin(struct tb_report *r)
 {
     FILE *f = r->out;
@@ -17,6 +18,7 @@ static void begin(struct tb_report *r)
     fprintf(f, "Machine             : %s\n", r->machine);
 }
 
+/* The lines and their order are IOR's, since scripts read them. */
 static void test_header(FILE *f, const struct tb_test *t)
 {
     fprintf(f, "TestID              : %d\n", t->id);
@@ -134,7 +136,7 @@ static void print_max(struct tb_report *r, const struct tb_test *t, bool write)
         fprintf(r->out, "Max %s %.2f MiB/sec (%.2f MB/sec)\n", write ? "Write:" : "Read: ", s.max, s.max * TB_MIB / 1e6);
 }
 
-/* Of the last write: its counts are what a later read goes by. Where a status file keeps them, IOR doesn't print them. */
+/* Of the last write: a later read uses its counts. Where a status file keeps them, IOR doesn't print them. */
 static void test_end(struct tb_report *r, const struct tb_test *t)
 {
     int64_t pairs = 0;

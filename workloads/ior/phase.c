@@ -164,7 +164,7 @@ static void prefill(struct pass *s)
         o->backend->write(&s->file, data, (size_t)o->prefill, tb_order_offset(&order, i));
     free(data);
     tb_order_free(&order);
-    MPI_Barrier(s->p->world->comm); /* in a shared file it may be another rank's transfer that lies here */
+    MPI_Barrier(s->p->world->comm); /* in a shared file it may be another rank's transfer that is here */
 }
 
 /* Ranks that may make no more transfers, by stoneWallingWearOutIterations, wait until the least time is over. */
@@ -204,7 +204,7 @@ static void barrier_between(const struct pass *s)
 }
 
 /*
- * The barriers of -g lie outside the timed parts; those at both ends make the total the time
+ * The barriers of -g are outside the timed parts; those at both ends make the total the time
  * of the slowest rank.
  */
 static void execute(struct pass *s)

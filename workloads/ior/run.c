@@ -22,7 +22,7 @@ struct run {
     bool short_file;
 };
 
-/* Who makes, sizes and removes a file: every rank its own, rank 0 the shared one. */
+/* Which rank makes, sizes and removes a file: every rank its own, rank 0 the shared one. */
 static bool owns_file(const struct run *r)
 {
     return !r->o->backend->no_files && (r->o->file_per_process || r->w->rank == 0);

@@ -70,6 +70,7 @@ static bool is_mark(const char *line, const char *word)
     return !strncasecmp(line, "IOR", 3) && isspace((unsigned char)line[3]) && !strcasecmp(line + 3 + strspn(line + 3, " \t"), word);
 }
 
+/* A name and a value between commas. They hold for this test and all after it. */
 static bool take_settings(struct tb_options *o, char *line, struct tb_complaint *c)
 {
     while (line) {
@@ -86,6 +87,7 @@ static bool take_settings(struct tb_options *o, char *line, struct tb_complaint 
 /* Where a script is: outside of START and STOP, or inside, and then whether the settings have had their RUN. */
 enum place { OUTSIDE, SET, RAN };
 
+/* Outside of the marks only IOR START is allowed. IOR STOP runs a test only if something was set since the last RUN. */
 static bool take_line(struct tb_tests *tests, struct tb_options *o, char *line, enum place *place, struct tb_complaint *c)
 {
     bool end = is_mark(line, "STOP") || is_mark(line, "END"), run = !strcasecmp(line, "RUN"), set = *place == SET;

@@ -70,6 +70,7 @@ static bool read_counts(FILE *f, int64_t most, int64_t *counts, int ranks)
     return fscanf(f, " %c", &more) == EOF;
 }
 
+/* A file of another number of ranks is refused: a read would look for bytes that no rank wrote. */
 void tb_status_load(const char *path, int64_t most, int64_t *counts, int ranks)
 {
     FILE *f = fopen(path, "r");

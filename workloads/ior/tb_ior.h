@@ -2,7 +2,7 @@
  * tb-ior: IOR's command line, access pattern and output, for machines where IOR itself isn't installed.
  *
  * main parses the options (the same on every rank) into tests, run executes a test's repetitions, phase is one timed
- * open/transfer/close, a backend moves the bytes, order says where each transfer lies, and an output prints the
+ * open/transfer/close, a backend moves the bytes, order says where each transfer is, and an output prints the
  * report. Only rank 0 has a report. A failing transfer ends all ranks at once: none is left waiting for another.
  */
 #ifndef TB_IOR_H
@@ -92,7 +92,7 @@ void tb_ior_help(FILE *out);
 /* rules.c: may these options be together? */
 bool tb_ior_rules_hold(const struct tb_options *o, int tasks, struct tb_complaint *c);
 
-/* order.c: where the transfers of one owner lie in its file. */
+/* order.c: where the transfers of one owner are in its file. */
 struct tb_order {
     int64_t per_segment, count;       /* transfers of a segment, of all */
     int64_t transfer, segment, first; /* bytes: of a transfer, from segment to segment, to the first transfer */

@@ -15,6 +15,7 @@ static void wait_us(const struct tb_run *r, int microseconds)
         usleep((useconds_t)microseconds);
 }
 
+/* All calls from here on: the system's, or with -a DUMMY nothing, which always succeeds. */
 int tb_mkdir(const struct tb_run *r, const char *path)
 {
     return r->options->dummy.chosen ? 0 : mkdir(path, 0775);
@@ -61,6 +62,7 @@ int tb_open(const struct tb_run *r, const char *path, int flags)
     return 0;
 }
 
+/* Errors of a close are the caller's: on network file systems they tell of lost bytes. */
 int tb_close(const struct tb_run *r, int fd)
 {
     if (!r->options->dummy.chosen)
@@ -69,6 +71,7 @@ int tb_close(const struct tb_run *r, int fd)
     return 0;
 }
 
+/* A transfer that writes less than all ends the run, as in mdtest. */
 void tb_write(const struct tb_run *r, const struct tb_posix_file *f, int64_t bytes)
 {
     if (!r->options->dummy.chosen)

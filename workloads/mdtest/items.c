@@ -79,6 +79,7 @@ void tb_test_dirs_create(struct tb_run *r)
     }
 }
 
+/* One rank a base directory removes it; a directory that an earlier run removed is no error. */
 void tb_test_dirs_remove(struct tb_run *r)
 {
     for (int loop = 0; is_first_of_base(r) && loop < r->plan->loops; loop++) {
@@ -223,6 +224,7 @@ static int64_t number(const struct tb_run *r, int64_t i)
     return r->shuffle ? r->shuffle[i] : i;
 }
 
+/* The items of another rank with -N, so that no client has their attributes in its cache. */
 int64_t tb_items_stat(struct tb_run *r, bool dirs)
 {
     for (int loop = 0; loop < r->plan->loops; loop++)

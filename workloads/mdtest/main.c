@@ -202,6 +202,7 @@ static int run(const struct tb_world *w, int argc, char **argv)
     return status;
 }
 
+/* The output is flushed before the status is known: a report that was not written is no success. */
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);

@@ -17,6 +17,7 @@ static bool take_api(void *options, const char *option, const char *value, struc
     return o->dummy.chosen || !strcasecmp(value, "POSIX") || tb_wrong(c, option, value, "POSIX or DUMMY");
 }
 
+/* IOR and mdtest have the same packets, so the words are read in one place. */
 static bool take_packet(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
     return tb_take_packet(&((struct tb_options *)options)->packet, option, value, c);
@@ -155,6 +156,7 @@ bool tb_mdtest_options(struct tb_options *o, int argc, char **argv, int tasks, s
     return true;
 }
 
+/* From the table: an option that is read is also described. */
 void tb_mdtest_help(FILE *out)
 {
     tb_options_help(table, TB_PROGRAM, out);

@@ -25,6 +25,7 @@ bool tb_operation_belongs(const struct tb_options *o, enum tb_operation op)
     return op >= TB_TREE_CREATE || (op >= TB_FILE_CREATE ? !o->dirs_only : !o->files_only);
 }
 
+/* In mdtest's form, at the beginning and at the end. */
 static void print_time(const char *what)
 {
     char text[64];
@@ -57,6 +58,7 @@ void tb_print_begin(const struct tb_options *o, const struct tb_world *w, const 
     fflush(stdout);
 }
 
+/* Flushed, so that a run that is killed has told what it began. */
 void tb_print_test(const struct tb_options *o, const struct tb_plan *plan, int tasks)
 {
     const char *what = o->dirs_only ? "directories" : o->files_only ? "files" : "files/directories";
@@ -125,7 +127,7 @@ static struct statistics over_iterations(const struct tb_report *report, enum tb
     return s;
 }
 
-/* Rows of ranks lie one after the other for each iteration. */
+/* Rows of ranks follow each other for each iteration. */
 static double of_rank(const struct tb_report *report, int row, enum tb_operation op, bool rates)
 {
     int at = row * TB_OPERATIONS + op;
@@ -173,6 +175,7 @@ static void print_ranks(const struct tb_report *report, bool rates)
     }
 }
 
+/* A table for rates, for times, or one for each with both options. */
 static void print_table(const struct tb_report *report, bool rates)
 {
     if (report->options->rank_rows)

@@ -1,6 +1,6 @@
 /*
  * How many directories and items a test has, and what they are called. Tree directories are numbered level by level
- * from the root (0), items on from one directory to the next, so that an item's number says where it lies.
+ * from the root (0), items on from one directory to the next, so that an item's number says where it is.
  */
 #include "tb_mdtest.h"
 
@@ -77,6 +77,7 @@ bool tb_plan_make(struct tb_plan *plan, const struct tb_options *o, struct tb_co
     return true;
 }
 
+/* The order is all that a plan allocates. */
 void tb_plan_free(struct tb_plan *plan)
 {
     free(plan->order);
@@ -98,7 +99,7 @@ const char *tb_test_dir(struct tb_namer *n, int rank, int loop)
     return n->path;
 }
 
-/* With -u the rank is in the name, since trees of several ranks lie side by side. */
+/* With -u the rank is in the name, since trees of several ranks are side by side. */
 static void add_component(struct tb_namer *n, int rank, int64_t dir)
 {
     size_t room = sizeof n->path - n->length;

@@ -46,7 +46,7 @@ struct tb_plan {
     int64_t first_dir;      /* that holds items: with -L the first leaf */
     int64_t per_dir, items; /* items of a tree directory, of one rank in one tree */
     int loops;              /* trees, each under a test directory of its own */
-    int64_t *order;         /* the tree's directories, each before what lies below it */
+    int64_t *order;         /* the tree's directories, each before what is below it */
 };
 /* In the names, and in packets that say their place: with -L the inner directories count too. */
 static inline int64_t tb_number(const struct tb_plan *plan, int64_t item)

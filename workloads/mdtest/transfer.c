@@ -1,6 +1,6 @@
 /*
- * The bytes of a file: one write from its start, one read, each checked where asked. Packets other than time stamps hold
- * the number of the item.
+ * The bytes of a file: one write from its start, one read, each checked where that is asked. Packets other than time stamps hold
+ * the number of the item, so that a file with another item's bytes is found.
  */
 #include "tb_mdtest.h"
 
@@ -36,7 +36,7 @@ static bool fetch_and_check(struct tb_run *r, const struct tb_posix_file *f, int
 }
 
 /*
- * A check of what was written spoils the buffer, so it is filled anew where the bytes were
+ * A check of what was written spoils the buffer, so it is filled again where the bytes were
  * wrong.
  */
 static void fill(struct tb_run *r, struct tb_posix_file f, int64_t number)

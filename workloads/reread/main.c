@@ -64,6 +64,7 @@ static struct tb_steps run(const void *options, const struct tb_world *w)
     return s;
 }
 
+/* The table of options has all that differs from the other programs of steps. */
 int main(int argc, char **argv)
 {
     struct tb_options options = {.times = 1, .file = {.bytes = 32 << 20, .transfer = 1 << 20}};

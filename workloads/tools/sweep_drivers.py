@@ -102,7 +102,7 @@ def mdtest_set(r: random.Random, maybe: Draw) -> str:
         words += [maybe(0.1, "--saveRankPerformanceDetails=../report")]
         words += [maybe(0.1, "--print-all-procs" if "-F" in words else "")]
     words += [maybe(0.3, f"--dataPacketType={r.choice(['t', 'o', 'i'])}"), maybe(0.1, "--posix.rangelocks")]
-    # Of a shared file whichever rank wrote last is left, and there are no shared directories.
+    # Of a shared file the bytes of the rank that wrote last are left, and there are no shared directories.
     shared = maybe(0.1, "-S -F") if not {"-D", f"-w {size} -e {size}"} & set(words) else ""
     words += [maybe(0.3, "-u") or maybe(0.1, "-c") or shared]
     return " ".join(words)

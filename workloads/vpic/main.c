@@ -32,6 +32,7 @@ static bool take_words(void *options, int n, char **words, struct tb_complaint *
     return true;
 }
 
+/* Each variable is a data set of its own, written by all ranks together. */
 static void write_step(struct tb_h5part *h, const struct tb_vpic_data *d, int step)
 {
     tb_h5part_begin(h, step);

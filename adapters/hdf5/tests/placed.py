@@ -19,7 +19,7 @@ for homes in itertools.product(used, repeat=len(SETS)):
     for rows, home in zip(SETS, homes, strict=True):
         held[home] += rows * ROW
     if all(abs(used[name] - held[name]) <= SLACK for name in used):
-        print("sets lie in", *homes)
+        print("sets are in", *homes)
         sys.exit(0)
-print("sets lie in pieces")
+print("sets are in pieces")
 sys.exit(1)

@@ -61,5 +61,5 @@ refused "user block" "$root/block.h5"
 printf 'file *\n0 10 /a\n5 10 /b\n' > "$root/units.txt"
 config "{policy: data-locality, units: units.txt}"
 "$bin/tierctl" check "$root/tiers.yaml" 2> "$root/check.out"
-[ $? = 2 ] && grep -q "units.txt:4: byte 5 of \*: lies in two ranges" "$root/check.out" && ok "check names the line" || bad "check" check
+[ $? = 2 ] && grep -q "units.txt:4: byte 5 of \*: is in two ranges" "$root/check.out" && ok "check names the line" || bad "check" check
 finish

@@ -71,7 +71,7 @@ static const struct tb_mpi_event *expect(const char *what, enum tb_mpi_operation
 static int n[100];
 
 /* What all ranks of the file do is collective where there are several. */
-static enum tb_mpi_way everybody(void)
+static enum tb_mpi_way every_way(void)
 {
     return ranks > 1 ? ALL : ALONE;
 }
@@ -146,7 +146,7 @@ static void split(MPI_File f)
 static void shared(MPI_File f)
 {
     MPI_File_set_view(f, 5000, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
-    compare("view", "hints", expect("set_view", TB_MPI_VIEW, everybody(), NOWHERE, 0)->hints, 0);
+    compare("view", "hints", expect("set_view", TB_MPI_VIEW, every_way(), NOWHERE, 0)->hints, 0);
     MPI_File_write_shared(f, n, 2, MPI_INT, MPI_STATUS_IGNORE);
     expect("write_shared", WRITE, ALONE, NOWHERE, 8);
     MPI_File_write_ordered(f, n, 3, MPI_INT, MPI_STATUS_IGNORE);
@@ -174,7 +174,7 @@ static void fortran(MPI_File f)
     write_at(&handle, &offset, n, &count, &type, status, &error);
     expect("Fortran's write_at", WRITE, ALONE, at(2), 16);
     sync(&handle, &error);
-    expect("Fortran's sync", TB_MPI_SYNC, everybody(), NOWHERE, 0);
+    expect("Fortran's sync", TB_MPI_SYNC, every_way(), NOWHERE, 0);
 }
 
 int main(int argc, char **argv)
@@ -194,22 +194,22 @@ int main(int argc, char **argv)
     MPI_Info_create(&info);
     MPI_Info_set(info, "cb_nodes", "1");
     MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &f);
-    compare("open", "hints", expect("open", TB_MPI_OPEN, everybody(), NOWHERE, 0)->hints, 1);
+    compare("open", "hints", expect("open", TB_MPI_OPEN, every_way(), NOWHERE, 0)->hints, 1);
     MPI_File_set_view(f, at(0), MPI_INT, MPI_INT, "native", info);
-    compare("view", "hints", expect("set_view", TB_MPI_VIEW, everybody(), NOWHERE, 0)->hints, 1);
+    compare("view", "hints", expect("set_view", TB_MPI_VIEW, every_way(), NOWHERE, 0)->hints, 1);
     blocking(f);
     started(f);
     split(f);
     fortran(f);
     shared(f);
     MPI_File_set_info(f, info);
-    expect("set_info", TB_MPI_INFO, everybody(), NOWHERE, 0);
+    expect("set_info", TB_MPI_INFO, every_way(), NOWHERE, 0);
     listen(NULL, NULL);
     MPI_File_write_at(f, 0, n, 1, MPI_INT, MPI_STATUS_IGNORE);
     compare("no listener", "number of events", n_told, n_seen);
     listen(note, &n_told);
     MPI_File_close(&f);
-    expect("close", TB_MPI_CLOSE, everybody(), NOWHERE, 0);
+    expect("close", TB_MPI_CLOSE, every_way(), NOWHERE, 0);
     MPI_Info_free(&info);
     MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (rank == 0 && !failed)

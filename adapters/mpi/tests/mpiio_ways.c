@@ -228,7 +228,7 @@ static void expect_size(MPI_File file, MPI_Offset expected, const char *what)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Shorter, longer; what lies past an end that came back is zeros. */
+/* Shorter, longer; what is past an end that came back is zeros. */
 static void sizes(const char *name)
 {
     MPI_File file = open_file(name, 0);

@@ -33,6 +33,7 @@ static struct {
     const char *from;   /* where what arrives comes from */
 } arrivals;
 
+/* Once a process. What is malformed is as if it were not set: then no name is waited for. */
 static void read_environment(void)
 {
     const char *given = secure_getenv("TIERBENCH_STAGE_IN"), *from = secure_getenv("TIERBENCH_STAGE_FROM");
@@ -55,7 +56,7 @@ static const char *below(const char *name, const char *folder)
     return strncmp(name, folder, n) == 0 && name[n] == '/' && name[n + 1] ? name + n : NULL;
 }
 
-/* Its part below the folder; NULL: it is there, or lies elsewhere. */
+/* Its part below the folder; NULL: it is there already, or is not in the folder. */
 static const char *coming(const char *name)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

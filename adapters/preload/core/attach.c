@@ -61,6 +61,7 @@ static void become_foreign(void)
     tb_fds_forget();
 }
 
+/* In another PID namespace the engine cannot be used: process numbers mean nothing there. */
 static void in_child(void)
 {
     tb_locks_in_child();
@@ -147,6 +148,7 @@ static const char *asked_for(void)
     return NULL;
 }
 
+/* Without an instance that can be used the program runs on, unbuffered. The state is stored last: other threads wait for it. */
 static void attach(void)
 {
     char name[64] = "?";

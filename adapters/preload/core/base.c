@@ -32,6 +32,7 @@ static struct {
     char path[PATH_MAX];
 } shadow = {.fd = -1};
 
+/* Names of the shadow are then opened relative to this descriptor, so long ones fit. */
 void tb_base_know_shadow(const char *path)
 {
     size_t n = strlen(path);

@@ -53,6 +53,7 @@ int tb_fd_own_from(void)
 static _Atomic uint64_t own[TB_FD_LIMIT / 64];
 static _Atomic int highest_own = -1;
 
+/* No number above the limit comes: the kernel gives none (TB_FD_LIMIT). */
 void tb_fd_own(int fd)
 {
     if ((unsigned)fd >= TB_FD_LIMIT)

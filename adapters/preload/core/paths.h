@@ -25,7 +25,7 @@ bool tb_path_is_directory(const char *path);
 /*
  * For a call that is no chain operation: what libc is to be given for `use` (enum
  * tb_name_use) instead of the caller's directory and name. Both stay as they are if the
- * name lies where it says. False: errno says why not.
+ * name is where it says it is. False: errno says why not.
  */
 bool tb_path_real(int *dirfd, const char **path, unsigned use, struct tb_path *room);
 /* The same of a name that tb_path_find has found. */

@@ -53,6 +53,7 @@ static void lock_to_look(void)
         pthread_rwlock_rdlock(&lock);
 }
 
+/* May be nested in one thread. What the thread does inside is passed on, not managed. */
 static void lock_to_change(void)
 {
     tb_enter();

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Every call by name goes through the chain of its place: the fault layer, which lies there as traces and models do, can make each
+# Every call by name goes through the chain of its place: the fault layer, which is there as traces and models are, can make each
 # one fail. Without a fault all of them succeed.
 #   layers.sh BIN MODE     MODE: persistent-async, scratch, bypass, deferred
 set -u

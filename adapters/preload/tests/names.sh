@@ -1,7 +1,7 @@
 #!/bin/bash
 # What names do where they are not where programs say: scratch mode over a PFS that has files.
 # programs/names.py runs on the bare file system and on the managed one; two processes see the same; the PFS stays as it is to
-# the bit; a benchmark of names asks the PFS nothing; who is killed in a copy leaves the file whole.
+# the bit; a benchmark of names asks the PFS nothing; a process that is killed in a copy leaves the file whole.
 #   names.sh BIN
 set -u
 bin=$(realpath "$1")
@@ -82,7 +82,7 @@ PYTHON
 }
 check "directories that take each other's names" moved
 
-# Whoever dies while a file is copied leaves the PFS's or the whole copy.
+# A process that is killed while a file is copied leaves the PFS's or the whole copy.
 killed() {
     run bash -c "for i in 1 2 3 4 5 6 7 8; do
         { python3 -c 'import sys; f = open(sys.argv[1], \"r+b\"); f.seek(7); f.write(b\"!\")' '$root/pfs/large' & }; pid=\$!

@@ -45,7 +45,7 @@ PATH=$PATH:$bin run python3 -c "import os; os.spawnlp(os.P_WAIT, 'true', 'true')
 check "a static program by PATH, an open file unflushed" $? 0 "its I/O passes the tiers by"
 [ "$(cat "$root/out")" = "by path" ] || wrong "it reads: $(cat "$root/out")"
 
-# however it is executed, and whichever user asks for it
+# however it is executed, and for every user
 printf '#!%s\n' "$static" > "$root/script" && chmod +x "$root/script"
 for how in execl execle execlp execv execve execvp execvpe fexecve execveat execveat-fd posix_spawn posix_spawnp; do
     run "$bin/test_preload_execs" $how "$static" "$root/pfs/$how" > "$root/out" 2> "$root/err"
@@ -135,7 +135,7 @@ sleep 0.01
 touch "$root/tiers.yaml"
 under $name
 check "a changed configuration" $? 0 "the configuration changed after instance $name had started"
-# who is still there when the instance is stopped writes through from then on
+# a program that is still there when the instance is stopped writes through from then on
 mkfifo "$root/go"
 LD_PRELOAD=$preload TIERBENCH_INSTANCE=$name python3 -c "
 import os

@@ -244,7 +244,7 @@ TB_WRAPPER void sync(void)
     REAL(sync)();
 }
 
-/* Flushes all prefixes, whichever file system was meant: files of one prefix may lie on several. */
+/* Flushes all prefixes, no matter which file system was meant: files of one prefix may be on several. */
 TB_WRAPPER int syncfs(int fd)
 {
     int rc = flush_all(), synced = REAL(syncfs)(fd);

@@ -108,7 +108,7 @@ TB_WRAPPER void rewinddir(DIR *directory)
     REAL(rewinddir)(directory);
 }
 
-/* Places before the kernel's are below nought. */
+/* Positions before the kernel's are negative. */
 TB_WRAPPER long telldir(DIR *directory)
 {
     struct waiting *w = waiting_of(directory);

@@ -57,7 +57,7 @@ static int ask_kernel(int fd, int command, struct flock *range)
     return rc;
 }
 
-/* The caller's range stays as it is, but for what the kernel writes into it. */
+/* The caller's range stays as it is, except for what the kernel writes into it. */
 int tb_fcntl_lock(int fd, int command, struct flock *range)
 {
     bool asks = command == F_GETLK || command == F_OFD_GETLK;

@@ -533,7 +533,7 @@ def test_every_line_lost_or_doubled(path: Path) -> None:
 
 
 def rows_of(found: object) -> tuple[object, ...]:
-    """The rows of whichever output it is."""
+    """The rows of the output, in any format."""
     if isinstance(found, IorOutput):
         return found.results + found.summaries
     return found.rows if isinstance(found, MdtestOutput) else tuple(found)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ NOTHING = [0, 0, 0, 0]
 
 
 def samples(**counted: Any) -> dict[str, Any]:
-    """Nothing moved, but for what is given."""
+    """Nothing moved, except for what is given."""
     made: dict[str, Any] = {"seconds": SECONDS, "bytes_in": {}, "bytes_out": {}, "moved": {}, "flushed": {}}
     made |= dict.fromkeys(("spilled", "staged", "pfs_bytes_read", "pfs_bytes_written"), NOTHING)
     return made | counted

@@ -348,7 +348,7 @@ def test_a_single_run_has_no_interval(tmp_path: Path) -> None:
     (["--pfs", "/tmp", "--ram", "1g", "--ior", "-w -r", "--", "p"], "--ior: allowed: one of COMMAND"),
     (["--pfs", "/tmp", "--ram", "1g", "--recipe", "none"], "--recipe: 'none'; allowed: cfs-iops, "),
     (["--site", "/nonesuch.py", "--ram", "1g", "--", "p"], "--site: /nonesuch.py: No such file"),
-    (["--pfs", "/tmp", "--nvme", "/tmp", "--", "p", "{pfs}"], "--nvme: /tmp: lies in --pfs /tmp; allowed"),
+    (["--pfs", "/tmp", "--nvme", "/tmp", "--", "p", "{pfs}"], "--nvme: /tmp: is in --pfs /tmp; allowed"),
 ])  # fmt: skip
 def test_what_the_command_refuses(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["try", *words]) == 2
@@ -358,10 +358,10 @@ def test_what_the_command_refuses(words: list[str], told: str, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("pfs", "more", "told"),
     [
-        ("a/sub", ["--nvme", "a"], "--pfs: T/a/sub: lies in --nvme T/a; allowed: a place outside it"),
-        ("a", ["--bb", "a/sub"], "--bb: T/a/sub: lies in --pfs T/a; allowed: a place outside it"),
-        ("b", ["--nvme", "a/sub", "--bb", "a"], "--nvme: T/a/sub: lies in --bb T/a; allowed: "),
-        ("link/sub", ["--nvme", "a"], "--pfs: T/a/sub: lies in --nvme T/a; allowed: a place outside it"),
+        ("a/sub", ["--nvme", "a"], "--pfs: T/a/sub: is in --nvme T/a; allowed: a place outside it"),
+        ("a", ["--bb", "a/sub"], "--bb: T/a/sub: is in --pfs T/a; allowed: a place outside it"),
+        ("b", ["--nvme", "a/sub", "--bb", "a"], "--nvme: T/a/sub: is in --bb T/a; allowed: "),
+        ("link/sub", ["--nvme", "a"], "--pfs: T/a/sub: is in --nvme T/a; allowed: a place outside it"),
     ],
 )
 def test_a_place_in_another_is_refused(

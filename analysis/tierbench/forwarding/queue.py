@@ -1,7 +1,7 @@
 """A live queue of jobs on a machine with a pool of I/O nodes, simulated event by event.
 
 Jobs arrive, wait first come, first served for compute nodes, write their bytes and leave. A policy gives I/O
-nodes to the running jobs anew whenever one starts or ends; `static` keeps what a job got at its start. A job
+nodes to the running jobs again whenever one starts or ends; `static` keeps what a job got at its start. A job
 writes with the bandwidth of its number of I/O nodes until that changes. Modelled: jobs do not disturb each
 other, and a change takes no time.
 """
@@ -113,7 +113,7 @@ class _Machine:
         self.running.append(_Running(arrival, arrival.mib, got))
 
     def give(self) -> None:
-        """The policy decides anew."""
+        """The policy decides again."""
         if self.policy != STATIC and self.running:
             given = POLICIES[self.policy]([r.arrival.job for r in self.running], self.pool)
             for r, k in zip(self.running, given, strict=True):

@@ -62,7 +62,7 @@ class Metric:
 
     @property
     def gain(self) -> float:
-        """By which fraction the other is better (below 0: worse), whichever direction is better."""
+        """By which fraction the other is better (below 0: worse), for both directions of better."""
         higher = self.key["direction"] == "higher"
         return self.ratio.value - 1 if higher else 1 / self.ratio.value - 1
 

@@ -166,7 +166,7 @@ def _sample(repetitions: Sequence[tuple[dict[str, Any], float, bool]], factor: i
 
 
 def _least_bound(records: Sequence[dict[str, Any]]) -> float | None:
-    """Of all repetitions, whose computes were not equally long; None: not modelled."""
+    """Of all repetitions, as their computes were not equally long; None: not modelled."""
     bounds = [found for record in records if (found := bound(record)) is not None]
     return min(bounds, default=None)
 

@@ -180,7 +180,7 @@ def _numbers_with_01(count: int) -> int:
 
 
 def _endings(length: int) -> int:
-    """Numbers of that many digits without a leading nought (0 itself has one digit)."""
+    """Numbers of that many digits without a leading zero (0 itself has one digit)."""
     return sum(_with_01(str(first), length - 1) for first in range(0 if length == 1 else 1, 10))
 
 
@@ -192,11 +192,11 @@ def _with_01(before: str, free: int) -> int:
 
 
 @cache
-def _without_01(nought: bool, free: int) -> int:
-    """Ways to go on without ever writing 01, after a nought or not."""
+def _without_01(zero: bool, free: int) -> int:
+    """Ways to go on without ever writing 01, after a zero or not."""
     if not free:
         return 1
-    return _without_01(True, free - 1) + (8 if nought else 9) * _without_01(False, free - 1)
+    return _without_01(True, free - 1) + (8 if zero else 9) * _without_01(False, free - 1)
 
 
 # --- rules -------------------------------------------------------------------------------------------------

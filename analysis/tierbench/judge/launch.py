@@ -321,7 +321,7 @@ def _mdtest_seconds(told: MdtestOutput, items: int | None) -> float:
 class _Measured:
     """What a driver measured of a launch; `before_s`: what had passed when it began, by its own words.
 
-    `all_of_it`: it measures all that it does, but for what a launch is allowed.
+    `all_of_it`: it measures all that it does, except for what a launch is allowed.
     """
 
     seconds: float

@@ -1,4 +1,4 @@
-"""Output of IOR or tb-ior in whichever format it is."""
+"""Output of IOR or tb-ior, in any of its formats."""
 
 from __future__ import annotations
 

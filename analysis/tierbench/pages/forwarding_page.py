@@ -40,7 +40,7 @@ another number is shown to be slower."""
 _COUNTS = """A number of I/O nodes is a choice of its own if it differs from those before it. The published
 rule compares Dunn's statistic, not its p value, with 0.05."""
 _QUEUES = """Modelled: a simulated queue of this machine's scenarios as jobs that write 1 TiB each, first
-come, first served. best: exact allocation over the bandwidths, anew whenever a job starts or ends; static: by
+come, first served. best: exact allocation over the bandwidths, again when a job starts or ends; static: by
 compute nodes, kept until the job ends."""
 _FIGURES: tuple[tuple[str, Callable[[Study], Figure], str], ...] = (
     ("What each pattern gains", forwarding_figures.patterns, _PATTERNS),
@@ -142,7 +142,7 @@ def print_studies(studies: Sequence[Study], console: Console) -> None:
 
 
 def print_allocation(lines: Sequence[Sequence[str]], head: Sequence[str], console: Console) -> None:
-    """Who gets how many, by each policy."""
+    """How many I/O nodes each job gets, by each policy."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, name in enumerate(head):
         table.add_column(name, justify="left" if i == 0 else "right")

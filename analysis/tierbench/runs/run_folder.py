@@ -181,7 +181,7 @@ def _check_against_summary(folder: Path, case: Case) -> None:
 
 
 def _check_against_text(folder: Path, value: float) -> None:
-    """The same for plain output, of whichever program, and the summary of what is made of several numbers."""
+    """The same for plain output, of any program, and the summary of what is made of several numbers."""
     summary = folder / "summary.txt"
     text = read_text(folder / "stdout.txt", strict=False)
     text += read_text(summary, strict=False) if summary.exists() else ""

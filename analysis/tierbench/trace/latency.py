@@ -55,7 +55,7 @@ class Flushes:
     ends: NDArray[np.float64]
 
     def overlap(self, starts: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Whether each access lies in one of them, in part or whole."""
+        """Whether each access is in one of them, in part or whole."""
         before = np.searchsorted(self.starts, ends, side="right")  # those that begin before it ends
         last_end = np.concatenate([[-np.inf], self.ends])[before]
         found: NDArray[np.bool_] = last_end > starts

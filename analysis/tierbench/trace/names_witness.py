@@ -207,10 +207,10 @@ class _Launch:
         if stride % asked.ranks and own:
             wanted = f"asked for files of the rank {stride} further on (-N)"
             told_own = f"{own:,} files were looked at by their own ranks"
-            yield Disagreement("who looks at what", wanted, told_own)
+            yield Disagreement("which rank looks at what", wanted, told_own)
         elif not stride % asked.ranks and others + merged:
             told = f"{others + merged:,} were looked at by another rank than made them"
-            yield Disagreement("who looks at what", "asked for a rank's own files", told)
+            yield Disagreement("which rank looks at what", "asked for a rank's own files", told)
 
     def bytes_moved(self) -> Iterator[Disagreement]:
         """-w: bytes that each new file gets; -e: that are read of it; not all of them in one file."""

@@ -163,7 +163,7 @@ def _make(folder: Path) -> None:
 
 
 def _inputs(wish: Wish) -> tuple[str, ...]:
-    """What the command names below {pfs} and is there: copied for each run, but for what is read only."""
+    """What the command names below {pfs} and is there: copied for each run, except for what is read only."""
     if not any(PLACEHOLDER in word for word in wish.command):
         raise RunError(
             f"{' '.join(wish.command)}: no word names {PLACEHOLDER}: the program would not work on the PFS; "

@@ -70,7 +70,7 @@ def check_apart(places: Mapping[str, Path]) -> None:
     for inner, outer in itertools.permutations(places, 2):
         if places[inner].is_relative_to(places[outer]):
             raise RunError(
-                f"--{inner}: {places[inner]}: lies in --{outer} {places[outer]}; allowed: a place outside it"
+                f"--{inner}: {places[inner]}: is in --{outer} {places[outer]}; allowed: a place outside it"
             )
 
 

@@ -41,7 +41,7 @@ class WorkingFolder:
             self.folder.mkdir()
         except FileExistsError:
             raise RunError(
-                f"{self.folder}: is there already; allowed: a folder that no one else uses (what a run could "
+                f"{self.folder}: is there already; allowed: a folder that nothing uses (what a run could "
                 "not remove is told in its stderr.txt)"
             ) from None
         except OSError as e:

@@ -5,7 +5,7 @@
  * configuration and moves the same random 4 KiB blocks through ever more layers of
  * the engine: nothing but the copy (and memcpy beside it); the medium of a known buffer (no look-up); look-up
  * and locks; the whole layer as adapters call it.  The same for single bytes shows
- * the layers without the copy, a file written anew and again shows allocation.
+ * the layers without the copy, a file written again and again shows allocation.
  * Prints a JSON list of {"layer", "operation", "bytes", "ns"}: medians over rounds
  * in which all take turns.
  */

@@ -56,7 +56,7 @@ static void create(const struct load *l, long number)
         fail(l, "create");
 }
 
-/* Offsets follow the common counter, so that all processes together walk through their files in order, and begin anew at the end. */
+/* Offsets follow the common counter, so that all processes together walk through their files in order, and begin again at the end. */
 static void operate(const struct load *l, long number)
 {
     struct stat st;

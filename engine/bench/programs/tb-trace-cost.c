@@ -3,7 +3,7 @@
  *
  * What tracing adds to a call, in one process: batches of calls through the trace
  * library and past it take turns on one file, so that what else the machine does, and
- * where the file's pages lie, meets both.  To be run under `tierctl run --trace`.
+ * where the file's pages are, meets both.  To be run under `tierctl run --trace`.
  * Prints a line a repetition: nanoseconds of a call traced, and untraced: means over
  * the batches during which no other process was given the processor.
  */

@@ -326,6 +326,7 @@ struct drain_report {
     int failed;
 };
 
+/* One line a file, as the drain comes to it, so that a killed drain has named what it met. */
 static void report_failure(void *arg, const struct tb_file_report *r)
 {
     struct drain_report *d = arg;

@@ -11,6 +11,7 @@
 #include "common/ending.h"
 #include "common/show.h"
 
+/* By the counters of the tiers: what the drain is about to write, or could not. */
 static uint64_t dirty_bytes(tb_engine *e)
 {
     struct tb_stats s;

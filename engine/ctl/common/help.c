@@ -78,6 +78,7 @@ void ctl_help(const struct ctl_command *command, FILE *out)
     fputs("\nexit status: see tierctl --help\n", out);
 }
 
+/* The exit statuses come from the table that the man page uses, too. */
 void ctl_help_all(const struct ctl_command *all, FILE *out)
 {
     fputs("usage: tierctl COMMAND ...\n       tierctl --version\n\n", out);
@@ -105,6 +106,7 @@ static void print_roff(const char *text, FILE *out)
     }
 }
 
+/* A paragraph with a hanging tag; a line with a single dot is roff's empty line. */
 static void print_man_option(const struct ctl_option *o, FILE *out)
 {
     char spelled[128];

@@ -360,6 +360,7 @@ static int measure(struct bench *b, const char *path, struct measure *out)
     return rc;
 }
 
+/* `path` NULL: memory, as a tier of memory has it. The result is of this process's threads together. */
 int measure_place(const char *path, double seconds, const volatile bool *stop, void (*tick)(void *arg, int step, int steps), void *arg,
                   struct measure *out)
 {

@@ -46,6 +46,7 @@ static const struct ctl_counter state_counters[] = {
     {0},
 };
 
+/* All that is printed of an instance is copied at once: families come one after the other, and a second look could differ. */
 static void take(tb_engine *e, struct state *s)
 {
     struct tb_waiting_process waits[MAX_WAITS];
@@ -100,6 +101,7 @@ static int take_all(struct state *out, int *n)
     return rc;
 }
 
+/* Detached at once, so the scrape holds no place in the table of clients while it prints. */
 static int take_one(const char *instance, struct state *out, int *n)
 {
     tb_engine *e;
@@ -170,6 +172,7 @@ static void print_tiers(FILE *out, const struct state *all, int n)
     }
 }
 
+/* As Prometheus' conventions ask, what is text is labels of a metric that is always 1. */
 static void print_known(FILE *out, const struct state *all, int n)
 {
     fputs("# HELP tierbench_instance_info How an instance is configured; always 1\n# TYPE tierbench_instance_info gauge\n", out);

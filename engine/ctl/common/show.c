@@ -48,6 +48,7 @@ static void add_counters(json_t *to, const struct ctl_counter *rows, const void 
         json_object_set_new(to, rows->name, json_integer((json_int_t)ctl_counter_value(rows, from)));
 }
 
+/* Names and order are those of the table of counters, as in the text. */
 static json_t *tier_json(const struct tb_tier_stats *t)
 {
     json_t *out = json_pack("{s:s}", "name", t->name);
@@ -115,6 +116,7 @@ static json_t *samples_json(tb_engine *e)
     return out;
 }
 
+/* At most MAX_WAITS: a stopped process may have all the others of a node waiting for it. */
 static json_t *waits_json(tb_engine *e)
 {
     struct tb_waiting_process waits[MAX_WAITS];
@@ -125,6 +127,7 @@ static json_t *waits_json(tb_engine *e)
     return out;
 }
 
+/* As the daemon noted it at its last look. Of more nodes than TB_NODES_SHOWN only the first are shown. */
 static json_t *nodes_json(const struct tb_asking *a)
 {
     json_t *out = json_array();
@@ -179,6 +182,7 @@ void ctl_print_nodes(tb_engine *e, FILE *out)
         fprintf(out, "lost: %s\n", a->lost);
 }
 
+/* For a user who sees a hanging program: which process has to be continued or ended. */
 void ctl_print_waits(tb_engine *e, FILE *out)
 {
     struct tb_waiting_process waits[MAX_WAITS];
@@ -190,6 +194,7 @@ void ctl_print_waits(tb_engine *e, FILE *out)
     }
 }
 
+/* One modelled place is enough: then no time of this instance is the machine's own. */
 bool ctl_is_modelled(const struct tb_config *c)
 {
     bool modelled = c->pfs.modelled;
@@ -198,12 +203,13 @@ bool ctl_is_modelled(const struct tb_config *c)
     return modelled;
 }
 
+/* Of several prefixes it is the first one's. */
 const char *ctl_mode(const struct tb_config *c)
 {
     return c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none";
 }
 
-/* Who it is, and how it is configured. */
+/* Which instance it is, and how it is configured. */
 static json_t *identity_json(const struct tb_instance_info *info, const struct tb_config *c)
 {
     return json_pack("{s:s s:s s:b s:s s:s s:s s:b s:i s:i}", "instance", info->name, "config", info->config_file, "modelled",
@@ -211,6 +217,7 @@ static json_t *identity_json(const struct tb_instance_info *info, const struct t
                      ctl_mode(c), "daemon_alive", info->daemon_alive, "daemon_pid", (int)info->daemon_pid, "clients", (int)info->n_clients);
 }
 
+/* Tiers as a list in their order, then the PFS, then what is of no place. */
 static void add_stats(json_t *out, const struct tb_stats *s)
 {
     json_t *tiers = json_array(), *pfs = json_object();
@@ -276,6 +283,7 @@ json_t *ctl_instance_json(tb_engine *e, bool samples)
     return out;
 }
 
+/* The widths are those of print_counters. */
 static void print_headings(FILE *out, enum ctl_unit unit)
 {
     for (const struct ctl_counter *c = ctl_tier_counters; c->name; c++)

@@ -31,7 +31,7 @@ static bool makes_sense(const struct tb_trace_file *f, enum tb_trace_side side)
            memchr(f->command, 0, sizeof(f->command)) && memchr(f->host, 0, sizeof(f->host));
 }
 
-/* Counting goes by the places of values, which all must lead to one, and by a place that is free. */
+/* Values are counted at their places: all must lead to one place, and one place stays free. */
 static bool is_countable(const struct tb_trace_common *c)
 {
     uint32_t taken = 0;
@@ -211,6 +211,7 @@ static bool load_nodes(const struct ctl_trace *t, enum tb_trace_side side, struc
     return whole;
 }
 
+/* False: some file could not be read. What was loaded is kept, so trace_unload follows in any case. */
 bool trace_load(const struct ctl_trace *t, enum tb_trace_side side, struct job *out)
 {
     *out = (struct job){.incomplete = t->lacks_a_node};

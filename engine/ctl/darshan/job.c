@@ -145,6 +145,7 @@ static int begin_job(struct ctl_trace *t)
     return 0;
 }
 
+/* The variable is set last: a program that sees it finds the folder and the job's clock. */
 int ctl_trace_begin(struct ctl_trace *t, const char *instance)
 {
     if (!t->out)
@@ -199,7 +200,7 @@ int ctl_trace_begin_nodes(struct ctl_trace *t, const char *instance, const struc
     return 0;
 }
 
-/* The site's runtime lies in front of ours. */
+/* The site's runtime comes before ours in the order of libraries. */
 void ctl_trace_environment(const struct ctl_trace *t, char *const *command, char *libraries, size_t size)
 {
     char library[PATH_MAX];

@@ -114,7 +114,7 @@ void log_write(struct log *log, const void *bytes, size_t n)
     }
 }
 
-/* Where the stream lies is known only now; the header is written again by log_close. */
+/* The stream's offset is known only now; the header is written again by log_close. */
 void log_end(struct log *log)
 {
     deflate_to(log, "", 0, Z_FINISH);

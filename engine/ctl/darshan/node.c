@@ -1,5 +1,5 @@
 /*
- * What the processes of a node record lies in the node's memory, as on one node; only the coordinating `tierctl run` sees
+ * The records of a node's processes are in the node's memory, as on one node; only the coordinating `tierctl run` sees
  * all nodes' folders, on a file system that they share. So each node's records are copied there at the end, as the files
  * that they are, and one log is made of all. Times fit since every node counts from the run's second 0, by its own date.
  */
@@ -38,7 +38,7 @@ static const struct tb_trace_job *look_at(const char *shared)
     return run != MAP_FAILED && run->magic == TB_TRACE_MAGIC ? run : NULL;
 }
 
-/* The node's clocks at the run's second 0, which lies in the past. */
+/* The node's clocks at the run's second 0, which is in the past. */
 static void set_back(struct ctl_trace *t, int64_t start_date_ns)
 {
     struct timespec date;
@@ -52,6 +52,7 @@ static void set_back(struct ctl_trace *t, int64_t start_date_ns)
     t->job->start_date_ns = start_date_ns;
 }
 
+/* The magic number is stored last: a process that sees it sees all that was copied from the run. */
 int trace_node_begin(struct ctl_trace *t, const char *shared, const char *instance)
 {
     const struct tb_trace_job *run = look_at(shared);
@@ -88,6 +89,7 @@ static bool copy_data(int from, int to, off_t end, char *piece)
     return ftruncate(to, end) == 0;
 }
 
+/* Only a regular name in the folder is opened, no link; a copy that is not whole is told by the caller. */
 static bool copy_file(int from_folder, int to_folder, const char *name, char *piece)
 {
     struct stat st;

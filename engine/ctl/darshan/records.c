@@ -150,7 +150,7 @@ struct tally {
 };
 
 /*
- * Slots of all modules lie in the mapped file of their process; sizes and places differ, and
+ * Slots of all modules are in the mapped file of their process; sizes and places differ, and
  * the table has them.
  */
 static const char *slot_of(const struct module *m, const struct item *i)
@@ -284,7 +284,7 @@ static size_t of_this_rank(const struct item *items, size_t n)
     return same;
 }
 
-/* The fastest and the slowest rank, and how far the ranks lie apart; `n` items of all ranks, in order. */
+/* The fastest and the slowest rank, and how far the ranks are apart; `n` items of all ranks, in order. */
 static void compare_ranks(const struct module *m, const struct item *items, size_t n, struct record *out)
 {
     double times = 0, times_2 = 0, bytes = 0, bytes_2 = 0, ranks = 0;

@@ -1,7 +1,7 @@
 /*
  * The application side by the site's own Darshan. Its runtime leaves one log for each MPI
  * job, and one for each process without MPI, in folders by date: they are fetched from
- * there, but for those of processes that don't count in our own log. That of ranks (the one
+ * there, except for those of processes that don't count in our own log. That of ranks (the one
  * of most processes, the largest of several) becomes OUT.darshan, others OUT.2.darshan and so
  * on. If it leaves none, or none of a process that died, ours is written, which has all
  * processes; it is loaded after the site's for that case.

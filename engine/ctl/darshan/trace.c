@@ -87,6 +87,7 @@ static void add_process(const struct tb_trace_name_calls *one, struct calls *ran
     rank->all += one->count;
 }
 
+/* The sums need no list of ranks: times are compared, numbers are added. */
 static void add_rank(const struct calls *rank, struct calls *sum)
 {
     if (rank->all) {

@@ -83,6 +83,7 @@ static int status_of(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* A signal of the user interrupts the wait and not the launcher: it was passed on, so the wait goes on. */
 int ctl_nodes_reap(pid_t pid)
 {
     int status = 0;
@@ -91,6 +92,7 @@ int ctl_nodes_reap(pid_t pid)
     return status_of(status);
 }
 
+/* -1: the message was printed. */
 pid_t ctl_nodes_spawn(const char *launch, const char *const *words)
 {
     struct line l;
@@ -139,6 +141,7 @@ static int count_names(struct ctl_nodes *nodes, int fd)
     return rc;
 }
 
+/* The launcher itself says on how many nodes it runs: each prints its name. No variable of a batch system is believed. */
 static int count_nodes(struct ctl_nodes *nodes)
 {
     struct line l;

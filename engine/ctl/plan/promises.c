@@ -1,7 +1,9 @@
 /*
- * An fsync moves the bytes of a memory tier into a directory tier. Where that has no slab of
- * the same buffer size, they are split or gathered (tb_move_for_promise). Gathering takes a
- * large buffer for a few small ones, which a user should know before the tier is full.
+ * What `plan` says of `fsync: tier`: which buffer sizes of a memory tier no directory tier has.
+ *
+ * An fsync moves the bytes of a memory tier into a directory tier. Where that has no slab of the same buffer size, they are
+ * split or gathered (tb_move_for_promise). Gathering takes a large buffer for a few small ones, which a user should know before
+ * the tier is full.
  */
 #include "plan/promises.h"
 

@@ -1,8 +1,10 @@
 /*
- * One bar a tier, all on one scale of bytes; a slab is a coloured segment, cut
- * into its buffers where each would be at least 3 px wide.  What a tier's slabs
- * leave free (metadata, remainders) stays grey.  Below them, a column for each write:
- * its colours are the tiers that would take it, the fastest on top.
+ * The picture of `plan --svg`: what is where in the tiers. One bar a tier, all on one scale of bytes; a slab is a coloured
+ * segment, cut into its buffers where each would be at least 3 px wide. What a tier's slabs leave free (metadata, remainders)
+ * stays grey.
+ *
+ * Below the bars, with --writes: a column for each write. Its colours are the tiers that would take it, the fastest on top. The
+ * key under it has the sums.
  */
 #include <errno.h>
 #include <string.h>
@@ -95,6 +97,7 @@ static const char *place_name(const struct tb_config *c, uint32_t place)
     return place < c->n_tiers ? c->tiers[place].name : "PFS";
 }
 
+/* There is a colour for each tier that a configuration may have. */
 static const char *place_colour(const struct tb_config *c, uint32_t place)
 {
     return place < c->n_tiers ? place_colours[place] : PFS_COLOUR;

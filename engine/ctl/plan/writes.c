@@ -1,9 +1,9 @@
 /*
- * One writer writes the sequence into an empty instance and waits for each write, so
- * no tier is busy when the next one begins.  Nothing is flushed but what the policy
- * asks for and what the mode says; the organizer rests.  Buffers are taken as the
- * engine takes them (tb_tier_take), so a write that ends inside a buffer leaves
- * the rest of it to the next write of its file.
+ * Where a sequence of writes would go: `plan --writes`.
+ *
+ * One writer writes the sequence into an empty instance and waits for each write, so no tier is busy when the next one begins.
+ * Nothing is flushed except what the policy asks for and what the mode says; the organizer rests. Buffers are taken as the
+ * engine takes them (tb_tier_take), so a write that ends inside a buffer leaves the rest of it to the next write of its file.
  */
 #include "plan/writes.h"
 

@@ -49,6 +49,7 @@ struct requirement {
 
 /* The first message stays: after it nothing is read. */
 static void refuse(struct reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The first finding counts: expat goes on for a moment after it is stopped. */
 static void refuse(struct reader *r, const char *format, ...)
 {
     va_list args;
@@ -181,6 +182,7 @@ static int add_rule(void *arg, const char *pattern)
     return 0;
 }
 
+/* Values are checked before the ranks are expanded: a bad one is told once, and not for each rank. */
 static void add_rules(struct reader *r, const struct requirement *q, const struct tb_config_rule *rule)
 {
     char text[TB_PATTERN_MAX];

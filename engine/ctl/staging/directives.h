@@ -29,7 +29,7 @@ enum directive_verb {
 struct directive {
     enum directive_verb verb;
     unsigned line;
-    char text[4096]; /* its values lie in it */
+    char text[4096]; /* its values are in it */
     const char *value[DIRECTIVE_KEYS];
 };
 

@@ -23,6 +23,7 @@ static const char *refusal(int fd)
     return st.st_size > BYTES_MAX ? "is larger than 256 MiB; allowed: a text file" : NULL;
 }
 
+/* Without waiting: a pipe without a writer would hold the open for ever. */
 FILE *ctl_input_open(const char *file, const char **why)
 {
     int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -35,6 +36,7 @@ FILE *ctl_input_open(const char *file, const char **why)
     return in;
 }
 
+/* An error of a read is told here, because a loop over lines sees only that they end. */
 const char *ctl_input_close(FILE *in)
 {
     int error = ferror(in) ? errno : 0;

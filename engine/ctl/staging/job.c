@@ -194,6 +194,7 @@ static int take_move(struct stage_job *j, const struct directive *d)
     return pairs_add(to, source, destination, d->line);
 }
 
+/* Creating and destroying are the batch system's part; here they only say which names there are. */
 static int take(struct stage_job *j, const struct directive *d)
 {
     switch (d->verb) {
@@ -226,6 +227,7 @@ static bool is_created(const struct stage_job *j, const char *name)
     return false;
 }
 
+/* False also where it cannot be read: then it is not known to be empty. */
 static bool is_empty(const char *path)
 {
     int n = 0;
@@ -386,7 +388,7 @@ static bool has_own_folder(const struct stage_job *j)
     return false;
 }
 
-/* First the folders with marks, then those in them: what is made without a mark lies below one that has it. */
+/* First the folders with marks, then those in them: what is made without a mark is below one that has it. */
 int stage_job_set_up(const struct stage_job *j, bool is_new)
 {
     char path[PATH_MAX];

@@ -42,6 +42,7 @@ static int check_folder(const char *what, const char *path, int mode)
     return 0;
 }
 
+/* With all links followed, so that two names of one folder are compared as one. */
 int ctl_real_path(const char *what, char *path, size_t size)
 {
     char full[PATH_MAX];
@@ -53,7 +54,7 @@ int ctl_real_path(const char *what, char *path, size_t size)
     return 0;
 }
 
-/* The rule of two places apart again, where links have been followed: a folder that lies in itself would be moved without an end. */
+/* The rule of two places apart again, where links have been followed: a folder inside itself would be moved without an end. */
 static int check_apart(const char *what, const struct tb_config_stage *s)
 {
     char from[TB_PATH_MAX], to[TB_PATH_MAX];
@@ -64,7 +65,7 @@ static int check_apart(const char *what, const struct tb_config_stage *s)
         return rc;
     if (!tb_path_is_under(to, from) && !tb_path_is_under(from, to))
         return 0;
-    return ctl_fail("%s: %s is %s, and %s is %s: they lie in each other; allowed: two places apart", what, s->from, from, s->to, to);
+    return ctl_fail("%s: %s is %s, and %s is %s: one is inside the other; allowed: two places apart", what, s->from, from, s->to, to);
 }
 
 /*
@@ -98,8 +99,8 @@ static int check_seen(const struct tb_config *c, const char *what, const char *f
     int i = tb_path_longest(folder, c->prefixes, c->n_prefixes, sizeof(c->prefixes[0]));
     if (i < 0 || c->prefixes[i].mode != TB_MODE_SCRATCH)
         return 0;
-    return ctl_fail("%s: %s: lies in %s, whose mode is scratch: no file of the program comes to be there; allowed: a folder outside it",
-                    what, folder, c->prefixes[i].prefix);
+    return ctl_fail("%s: %s: is in %s, which has mode scratch: no file of the program gets there; allowed: a folder outside it", what,
+                    folder, c->prefixes[i].prefix);
 }
 
 /* `in`: its stage_in, else its stage_out; where it has none, what `out` has is held against its modes. */
@@ -304,6 +305,7 @@ static int check_room(const struct tb_config_stage *s)
                     (unsigned long long)need, (unsigned long long)room);
 }
 
+/* One pair, the folder as a whole: what is in it is found by the mover. */
 int ctl_stage_in_start(const struct tb_config_stage *settings, const char *log_folder, const char *asked, struct ctl_mover *mover)
 {
     char from[TB_PATH_MAX], to[TB_PATH_MAX];

@@ -143,6 +143,10 @@ static int watch(struct tb_config_stage *out)
     return ctl_mover_be(&(struct tb_mover_plan){.settings = out, .log_folder = out->to, .control = -1, .ready = -1, .stays = true});
 }
 
+/*
+ * The words are those that the coordinating `tierctl run` gives its launcher. The log is where stage_out has it, so both
+ * directions share one.
+ */
 int ctl_node_stage(const char *word, const char *config, const char *fragment)
 {
     struct tb_config_stage out, in;

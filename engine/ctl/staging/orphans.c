@@ -1,4 +1,7 @@
-/* A mover is recognised by its name and by the log that it has open. If its parent is no tierctl, its tierctl was killed. */
+/*
+ * Movers that a killed tierctl left, named on standard output (staging/orphans.h). A mover is recognised by its name and by the
+ * log that it has open. If its parent is no tierctl, its tierctl was killed.
+ */
 #include "staging/orphans.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /*
- * Pairs and their checks. Room is counted for each file system of a destination: all sources
- * of it together must fit.
+ * Pairs of source and destination, and their checks before anything is moved (staging/pairs.h). Room is counted for each file
+ * system of a destination: all sources of it together must fit.
  */
 #include "staging/pairs.h"
 
@@ -227,7 +227,8 @@ static void lead(const char *path, char *out)
         sprintf(out, "%s%s", strcmp(real, "/") == 0 ? "" : real, path + (strcmp(there, "/") == 0 ? 0 : strlen(there)));
 }
 
-static bool lies_in_source(const struct tb_pair *one)
+/* Links are followed on both sides: a destination may be inside its source by another name. */
+static bool is_in_source(const struct tb_pair *one)
 {
     char source[PATH_MAX], destination[PATH_MAX];
     lead(one->source, source);
@@ -239,8 +240,8 @@ static bool lies_in_source(const struct tb_pair *one)
 static int check_one(const struct pairs *p, size_t i, int sources_exist, const char *absent, struct rooms *rooms)
 {
     const struct tb_pair *one = &p->one[i];
-    if (tb_path_is_under(one->destination, one->source) || lies_in_source(one))
-        return ctl_fail("%s:%u: destination %s lies in its source %s; allowed: a place outside it", p->file, p->line[i], one->destination,
+    if (tb_path_is_under(one->destination, one->source) || is_in_source(one))
+        return ctl_fail("%s:%u: destination %s is in its source %s; allowed: a place outside it", p->file, p->line[i], one->destination,
                         one->source);
     if (sources_exist && access(one->source, R_OK))
         return ctl_fail("%s:%u: source %s: %s", p->file, p->line[i], one->source, strerror(errno));

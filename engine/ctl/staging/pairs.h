@@ -30,7 +30,7 @@ int pairs_read_manifest(struct pairs *pairs, const char *file);
 int pairs_follow(struct pairs *pairs);
 
 /*
- * Before anything starts: sources are there (if `sources_exist`), destinations can be written, have room, lie in no source, and
+ * Before anything starts: sources are there (if `sources_exist`), destinations can be written, have room, are in no source, and
  * no two are one. `absent`: a folder of other nodes, below which no destination is looked at; NULL: none. 0, or EXIT_BAD_INPUT with
  * the line said.
  */

@@ -1,6 +1,6 @@
 /*
- * The log is asked for all its nodes, as the check may run on a login node. Whether the file comes from the same node is asked
- * again when it is moved.
+ * Are destinations of a stage-out taken by files of another origin? (staging/taken.h) The log is asked for all its nodes, as the
+ * check may run on a login node. Whether the file comes from the same node is asked again when it is moved.
  */
 #include "staging/taken.h"
 
@@ -21,7 +21,7 @@ static bool has_log(const char *folder)
     return (size_t)snprintf(path, sizeof(path), "%s/%s", folder, TB_LOG_NAME) < sizeof(path) && access(path, F_OK) == 0;
 }
 
-/* From the same source, of whichever node. A source that is a link is known in the log by what it led to. */
+/* From the same source, of any node. A source that is a link is known in the log by what it led to. */
 static bool is_replaced(struct tb_ledger *ledger, const struct tb_pair *one)
 {
     char real[PATH_MAX];

@@ -66,7 +66,7 @@ enum tb_hint {
 typedef struct tb_engine tb_engine;
 
 /*
- * Attach to the running instance `name` of this user, or to one whose daemon
+ * Attach to the running instance `name` of this user, or to one with a daemon that
  * died.  `base` is the last layer of every chain and must live as long as the
  * handle (tb_io_libc() where nothing is interposed).  A process may attach more
  * than once; each handle counts as a client.
@@ -178,7 +178,7 @@ enum tb_name_use {
 };
 
 /*
- * The one translation of names: where the absolute name `path` lies for that use.
+ * The one translation of names: where the absolute name `path` is for that use.
  * Equal to `path` except in scratch mode, where programs see a shadow directory over the
  * PFS. Then it is the name's place in the shadow, or the PFS's own file if it is only
  * looked at; for a use from TB_NAME_CHANGE on a copy is made first. There `path` may hold
@@ -267,7 +267,7 @@ int tb_engine_promise(tb_engine *engine, int fd, enum tb_mode *mode, enum tb_fsy
 
 /*
  * Flush dirty bytes: of the file of `fd`, or, if `fd` is -1, of every file of the
- * instance, whichever process wrote it. Returns when they are written to the PFS (not
+ * instance, no matter which process wrote it. Returns when they are written to the PFS (not
  * synced there). 0 for one file, the number of files flushed for all, or the first error;
  * what could not be flushed stays buffered. 0 if `fd` is not buffered. Scratch files are
  * left alone.

@@ -104,7 +104,7 @@ struct tb_io_ops {
     /* Which file a name leads to. `flags`: 0 or AT_SYMLINK_NOFOLLOW. */
     int (*statx)(struct tb_io *io, const char *path, int flags, unsigned mask, struct statx *out);
 
-    /* Of the file system in which the name lies. */
+    /* Of the file system that the name is in. */
     int (*statfs)(struct tb_io *io, const char *path, struct statfs *out);
     int (*statvfs)(struct tb_io *io, const char *path, struct statvfs *out);
     /* A limit of the file or its directory, as of pathconf. *out: -1 where there is none. */

@@ -128,6 +128,7 @@ struct tb_launcher *tb_launcher_ask(const char *text, unsigned n_nodes)
     return NULL;
 }
 
+/* A text that the secret does not prove is passed over, as a record in the folder is. */
 void tb_launcher_list(struct tb_launcher *l, const struct tb_proof_key *key, tb_members_seen *seen, void *arg)
 {
     struct tb_record r;

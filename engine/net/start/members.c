@@ -1,5 +1,6 @@
 /*
- * Records of nodes, and the folder that holds them (members.h). A record comes to its name whole, by a rename or a link.
+ * Records of nodes, and the folder that holds them (members.h): one file a node. A record comes to its name whole, by a rename
+ * or a link, so a reader never sees a part of one. What it says is a hint; the node there must still prove the secret.
  */
 #include "net/start/members.h"
 
@@ -141,7 +142,7 @@ void tb_members_remove(int peers, const struct tb_proof_key *key, const struct t
         unlinkat(peers, own->node, 0);
 }
 
-/* Opened anew for each look: on NFS an open asks the server, and an old descriptor may not. */
+/* Opened again for each look: on NFS an open asks the server, and an old descriptor may not. */
 int tb_members_list(int peers, const struct tb_proof_key *key, tb_members_seen *seen, void *arg)
 {
     struct tb_record r;

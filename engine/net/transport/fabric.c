@@ -85,6 +85,7 @@ static int find_info(struct tb_transport *t, struct fi_info **info)
     return rc;
 }
 
+/* In the reverse order of their making, as libfabric asks. */
 static void end_fabric(struct tb_transport *t)
 {
     struct tb_fabric *f = t->state;

@@ -56,6 +56,7 @@ static int judge(const struct tb_lane *lane, ssize_t n, uint64_t until_ns)
     return tb_now_ns() >= until_ns ? -ETIMEDOUT : 0;
 }
 
+/* A signal or a time limit of the socket may end a call early: then `judge` says whether to go on. */
 int tb_tcp_recv(struct tb_lane *lane, void *to, size_t n, uint64_t until_ns)
 {
     char *at = to;

@@ -1,5 +1,6 @@
 /*
- * Which transports there are, and what all lanes share (transport.h).
+ * Which transports there are, and what all lanes share (transport.h). A transport is one row of a table. A build without
+ * libfabric has the row of tcp alone, and refuses every other provider by name.
  */
 #include "net/transport/transport.h"
 
@@ -52,6 +53,7 @@ void tb_transport_end(struct tb_transport *t)
     t->ops = NULL;
 }
 
+/* The lane owns the connection from here on: it is closed in any case, also where there is no memory. */
 struct tb_lane *tb_lane_make(struct tb_transport *t, int fd, bool calls, const uint8_t session[TB_NET_PROOF_BYTES])
 {
     struct tb_lane *lane = calloc(1, sizeof(*lane));
@@ -69,6 +71,7 @@ void tb_lane_break(struct tb_lane *lane)
     shutdown(lane->fd, SHUT_RDWR);
 }
 
+/* The transport's part first, because it may still use the connection. */
 void tb_lane_free(struct tb_lane *lane)
 {
     lane->transport->ops->close(lane);

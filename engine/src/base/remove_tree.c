@@ -15,7 +15,7 @@
 static int remove_entry(int directory, const char *name, const struct stat *above);
 
 /*
- * What is in it, but for `last`, which goes when all else has gone: an instance's lease says
+ * What is in it, except for `last`, which goes when all else has gone: an instance's lease says
  * that there is something to remove, and must outlive it. Takes the descriptor. After an
  * error the rest is tried all the same, and the first error is told.
  */
@@ -39,7 +39,7 @@ static int remove_entries(int fd, const char *last)
     return error;
 }
 
-/* What lies on another file system is left alone, so a mount in the tree survives. An entry that another process removed is no error. */
+/* What is on another file system is left alone, so a mount in the tree survives. An entry that another process removed is no error. */
 static int remove_entry(int directory, const char *name, const struct stat *above)
 {
     struct stat st;

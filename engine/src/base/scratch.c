@@ -22,7 +22,7 @@ static void make_key(void)
     has_key = pthread_key_create(&scratch_key, free) == 0;
 }
 
-/* What was in it is not kept: a caller fills it anew. NULL: no memory, which is an error of the call. */
+/* What was in it is not kept: a caller fills it again. NULL: no memory, which is an error of the call. */
 char *tb_scratch_bytes(size_t size)
 {
     pthread_once(&scratch_once, make_key);

@@ -2,7 +2,7 @@
  * The lock of a chunk, and the notes of those that write in place beside it: buffer/chunk.h tells the rules.
  *
  * A note and the lock exclude each other as in Dekker's algorithm: a writer stores its note and then looks whether the lock is
- * taken; who takes the lock says so and then looks for notes. All four are of order seq_cst, so at least one of the two
+ * taken; a taker of the lock says so and then looks for notes. All four are of order seq_cst, so at least one of the two
  * sees the other. Two writers of the same bytes see each other in the same way, and both take the lock.
  *
  * A note is one word: 14 bits of the client's slot + 1 (0: the word is free), the first and the last unit of its range of 12 bits
@@ -160,7 +160,7 @@ static void drop(struct tb_chunk_lock *chunk)
 
 /*
  * `lock` takes it or tries to. What a killed holder or writer left is repaired; if killed before that is done, the next holder does
- * it. `file` is noted for tb_chunk_wait_all, before the count: who sees the one sees the other. TB_NONE: it is for no file.
+ * it. `file` is noted for tb_chunk_wait_all, before the count: a process that sees the one sees the other. TB_NONE: it is for no file.
  */
 static int take(tb_engine *e, uint32_t stripe, uint32_t file, int (*lock)(struct tb_lock *))
 {
@@ -205,7 +205,7 @@ void tb_chunk_unlock(tb_engine *e, int stripe)
 
 /*
  * Takes a microsecond if no chunk is locked. A lock that is held for another file is not waited for, and a writer in place is not:
- * its bytes are dirty, so who cuts or flushes them takes the lock of their chunk before they go.
+ * its bytes are dirty, so a cut or a flush takes the lock of their chunk before they go.
  */
 void tb_chunk_wait_all(tb_engine *e, uint32_t file)
 {

@@ -4,11 +4,11 @@
  * The lock of a chunk protects the buffers with cells in it and their hash chains. What changes the map, or which bytes of a
  * buffer count, holds it alone. A write that replaces dirty bytes by others changes neither, so such writers share the chunk: each
  * notes itself and its range in one of a few words next to the lock, and works only while the lock is free and no other note
- * overlaps its own. Who takes the lock waits for the notes that are there, and later writers see that it is taken. A process
- * that is interrupted while it writes in place thus keeps up nobody but those who want the lock or the same bytes; with more
+ * overlaps its own. A taker of the lock waits for the notes that are there, and later writers see that it is taken. A process
+ * that is interrupted while it writes in place thus delays only those that want the lock or the same bytes; with more
  * processes than processors that was most of what writes into one file cost.
  *
- * A note is given back by one store. One that a killed client left is found by the next that takes the lock, who repairs the
+ * A note is given back by one store. One that a killed client left is found by the next that takes the lock: it repairs the
  * chunk as after a killed holder, and by the repair of that client.
  *
  * Readers (buffer/in_place.h) take neither lock nor note. They copy, and believe the copy if the count of the lock is even and the
@@ -31,7 +31,7 @@ struct tb_chunk tb_chunk_of(const tb_engine *e, uint32_t file, uint64_t offset);
  * locked, as after a fence of order seq_cst.
  */
 int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset);
-/* The same of a stripe, where that is possible at once but for writers in place: they are waited for. False: it is not. */
+/* The same of a stripe, where that is possible at once except for writers in place: they are waited for. False: it is not. */
 bool tb_chunk_try_lock(tb_engine *e, uint32_t stripe);
 void tb_chunk_unlock(tb_engine *e, int stripe);
 /* For repair: all of them. Nothing is published, changed or dropped until unlock_all. */

@@ -1,5 +1,5 @@
 /*
- * Heat: how often and how lately a buffer was used, in 16 bits of its record.
+ * Heat: how often and how recently a buffer was used, in 16 bits of its record.
  *
  * A use of the whole buffer counts most, of a few bytes of it least, a read more
  * than a write (what is written need not be read again).  The count halves with

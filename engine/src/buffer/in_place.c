@@ -100,7 +100,10 @@ bool tb_read_in_place(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t 
     return tb_chunk_is_as_seen(e, chunk.stripe, offset, n, &view);
 }
 
-/* Dirty bytes of the file, and no record, flush or move refers to them, nor does an fsync want to know them. No process cuts the file, and none of it passes through. */
+/*
+ * Dirty bytes of the file, and no record, flush or move refers to them, nor does an fsync want to know them. No process cuts the
+ * file, and none of it passes through.
+ */
 static bool may_replace(const tb_engine *e, const struct tb_buffer *b, uint32_t file, uint64_t cell, uint32_t lo, size_t n)
 {
     return !(e->region.files[file].flags & (TB_FILE_CUTTING | TB_FILE_COHERENT)) && tb_buffer_is_at(b, file, cell) &&
@@ -109,8 +112,8 @@ static bool may_replace(const tb_engine *e, const struct tb_buffer *b, uint32_t 
 }
 
 /*
- * The record of the buffer stays as it is, but for its heat, so that processors that write into one buffer share its line. What
- * takes a locked instruction is done before the copy, for whose stores it would wait.
+ * The record of the buffer stays as it is, except for its heat, so that processors that write into one buffer share its line. What
+ * takes a locked instruction is done before the copy, because it would wait for the copy's stores.
  */
 static void replace(tb_engine *e, struct tb_buffer *b, uint32_t lo, const char *from, uint32_t n)
 {

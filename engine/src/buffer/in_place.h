@@ -7,8 +7,9 @@
  * walk has an end.
  *
  * A writer looks for its buffer in the same way, then says in the chunk that it writes. From then on nothing of the map changes,
- * and the buffer is looked at once more: the bytes must be dirty in it, and of no journal record. A larger buffer has nothing valid where a smaller one owns the bytes, so the buffer that has them is their owner.
- * If the writer is killed, its bytes are undefined, dirty as before, and the next holder of the lock moves the buffer's version.
+ * and the buffer is looked at once more: the bytes must be dirty in it, and of no journal record. A larger buffer has nothing valid
+ * where a smaller one owns the bytes, so the buffer that has them is their owner. If the writer is killed, its bytes are undefined,
+ * dirty as before, and the next holder of the lock moves the buffer's version.
  *
  * Limits: bytes in memory tiers, in buffers of one interval; writes of bytes in one buffer, and of files that nodes do not share.
  * The lock serves the rest. The thread sanitizer cannot know that torn copies are thrown away: for it the copies are atomic

@@ -395,7 +395,7 @@ void tb_interval_empty(tb_engine *e, struct tb_buffer *b)
 
 /*
  * Take [lo, hi) out of one valid and one dirty interval. Clean bytes on one side of it go too where that leaves one interval.
- * False: dirty bytes lie on both sides.
+ * False: there are dirty bytes on both sides.
  */
 static bool take_out(struct tb_interval *i, uint32_t lo, uint32_t hi)
 {

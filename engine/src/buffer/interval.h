@@ -6,7 +6,7 @@
  * block.  Inside one block a disjoint write forgets the other bytes if they are clean,
  * else it first fills the gap from the backing file, so a small write reads at most the
  * gap.  Fragments are few: where none is free the caller flushes the buffer and starts it
- * anew.
+ * again.
  * All functions: the chunk's lock is held.
  */
 #ifndef TB_INTERVAL_H
@@ -49,7 +49,7 @@ uint64_t tb_interval_dirty_bytes(const tb_engine *e, const struct tb_buffer *b);
 void tb_interval_clean(tb_engine *e, struct tb_buffer *b);            /* nothing is dirty now */
 void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at); /* nothing at or after `at` is valid now */
 /*
- * Bytes [lo, hi) are not the file's any more, here: another node has newer ones.  Not where dirty bytes of one block lie on both
+ * Bytes [lo, hi) are not the file's any more, here: another node has newer ones.  Not where dirty bytes of one block are on both
  * sides, nor without a free fragment (-ENOBUFS): flush the buffer.
  */
 bool tb_interval_may_remove(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi);

@@ -144,7 +144,7 @@ static void hash_remove(tb_engine *e, struct tb_buffer *b)
 }
 
 /*
- * Locked by the file. Forward links count; backward links are made anew from them if the
+ * Locked by the file. Forward links count; backward links are rebuilt from them if the
  * holder is killed (tb_file_recount).
  */
 void tb_map_list_insert(tb_engine *e, struct tb_buffer *b)

@@ -21,7 +21,7 @@ static bool is_in_list(const tb_engine *e, const struct tb_buffer *b)
 
 /*
  * Taking the file's lock repairs the list itself, if its holder was killed too. The counts
- * are made anew: the killed client had counted the buffer or not, and others go on with the
+ * are made again: the killed client had counted the buffer or not, and others go on with the
  * file before tb_repair comes.
  */
 static void leave_list(tb_engine *e, struct tb_buffer *b)

@@ -33,8 +33,8 @@ int tb_buffer_replace(tb_engine *e, struct tb_buffer **b);
  */
 bool tb_buffer_leave_remote(tb_engine *e, struct tb_buffer *b);
 /*
- * The node that lends the buffer its memory is lost: what of it the PFS has is read from there from now on. -EIO: some of [lo, hi) is nowhere
- * else, and is never made up.
+ * The node that lends the buffer its memory is lost: what of it the PFS has is read from there from now on. -EIO: some of [lo, hi)
+ * is nowhere else, and is never made up.
  */
 int tb_buffer_leave_unread(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi);
 

@@ -2,7 +2,7 @@
  * The text file of dispersion units by byte ranges: read line by line into a sorted table,
  * checked for overlaps, and searched for the unit of an offset.
  *
- * The table is one array of all files' ranges, so that it can lie in the region as it is: a
+ * The table is one array of all files' ranges, so that it can be in the region as it is: a
  * file is `first` and `n` of it. The process that starts an instance and one that attaches to it
  * may read different versions of the text; the digest in the configuration tells.
  */
@@ -78,7 +78,7 @@ static int end_file(struct reader *r)
         if (r->range[i].end > r->range[i + 1].start) {
             char bytes[64];
             snprintf(bytes, sizeof(bytes), "byte %llu of %.30s", (unsigned long long)r->range[i + 1].start, f->pattern);
-            return refuse(r, bytes, "lies in two ranges; allowed: ranges that don't overlap, above this line");
+            return refuse(r, bytes, "is in two ranges; allowed: ranges that don't overlap, above this line");
         }
     forget_units(r);
     return 0;

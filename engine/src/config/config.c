@@ -325,7 +325,7 @@ static int tier_rules(const struct tb_config *c, uint32_t i, bool needs_path, st
     if (t->medium == TB_MEDIUM_DIRECTORY && !t->path[0] && needs_path)
         return find_wrong(found, at, "is missing; a directory tier needs one");
     if (t->path[0] && c->pfs.path[0] && tb_path_is_under(t->path, c->pfs.path))
-        return find_wrong(found, at, "%s lies under pfs.path %s; allowed: a place outside the PFS", t->path, c->pfs.path);
+        return find_wrong(found, at, "%s is under pfs.path %s; allowed: a place outside the PFS", t->path, c->pfs.path);
     return slab_rules(t, key, found);
 }
 
@@ -595,6 +595,6 @@ int tb_config_read_for_instance(const char *file, const char *fragment, const ch
 uint64_t tb_config_digest(const struct tb_config *c)
 {
     struct tb_config shape = *c;
-    memset(shape.file, 0, sizeof(shape.file)); /* wherever it lies */
+    memset(shape.file, 0, sizeof(shape.file)); /* wherever it is */
     return XXH3_64bits(&shape, sizeof(shape));
 }

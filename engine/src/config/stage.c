@@ -71,7 +71,7 @@ const char *tb_stage_rules(const struct tb_config_stage *s, const char **key, ch
     uint64_t set[16];
     if (tb_path_is_under(s->to, s->from) || tb_path_is_under(s->from, s->to)) {
         *key = "to";
-        snprintf(text, size, "%.300s: it and from %.300s lie in each other; allowed: two places apart", s->to, s->from);
+        snprintf(text, size, "%.300s: of it and from %.300s one is inside the other; allowed: two places apart", s->to, s->from);
     } else if (s->processors[0] && tb_stage_processors(s->processors, set)) {
         *key = "processors";
         snprintf(text, size, "%s; allowed: numbers and ranges below 1024, as 0-3,8", s->processors);

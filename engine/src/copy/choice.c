@@ -1,5 +1,6 @@
 /*
- * Measuring the ways to copy, and choosing one (copy/choice.h).
+ * Measuring the ways to copy, and choosing one (copy/choice.h). The daemon does it once, when it makes an instance: a few
+ * milliseconds of copies in several sizes and places. Clients read the result in the header and never measure.
  */
 #include "copy/choice.h"
 

@@ -11,7 +11,8 @@
  *                                                  no buffer of it
  *   WAITING      made under a name that waits      it has its place            its maker; the holder of the claim
  *   HELD         its name or length is changing    the change is done          the holder of the claim; a repair takes it back
- *   CUTTING      its length is changing            the change is done          the holder of the claim; the next holder of its end lock after a kill
+ *   CUTTING      its length is changing            the change is done          the holder of the claim; after a kill the next
+ *                                                                              holder of its end lock
  *   UNLINKED     its last name has gone            the record goes             the holder of the claim; a repair
  *   TIED         a flush missed it by its name     a repair gives it its name  a flush
  *   QUEUED       it is in the daemon's queue       it is TAKEN from there      under the queue's lock

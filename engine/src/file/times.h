@@ -16,7 +16,7 @@ void tb_times_written(struct tb_file *f);
 
 /* `st` was asked for before a flush ended: ask again. */
 bool tb_times_are_old(const struct tb_file *f, const struct stat *st);
-/* What the backing file's `st` says, as the program shall see it. */
+/* What the backing file's `st` says, as the program has to see it. */
 void tb_times_show(const struct tb_file *f, struct stat *st);
 
 /*

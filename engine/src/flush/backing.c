@@ -76,7 +76,7 @@ static int reopen(struct tb_target *t, int flags)
     return fd == -ENOENT ? tb_target_open(t->engine, t->file, flags) : fd;
 }
 
-/* What lies past the end of the backing file reads as zeros. */
+/* What is past the end of the backing file reads as zeros. */
 int tb_target_read_pfs(struct tb_target *t, void *to, size_t n, uint64_t offset)
 {
     int fd = t->fd >= 0 && t->can_read ? t->fd : reopen(t, O_RDONLY);

@@ -163,7 +163,7 @@ static int gather_from(struct share *r, struct tb_buffer *b, uint32_t *at, struc
 
 /*
  * Locked by the chunk during the copy only. `out` keeps the version of the first call:
- * bytes that are written between two calls may lie before `*at`, and then the buffer must
+ * bytes that are written between two calls may be before `*at`, and then the buffer must
  * stay dirty.
  */
 static int gather(struct share *r, const struct tb_buffer_ref *ref, uint32_t *at, struct tb_flushed *out, bool *there)

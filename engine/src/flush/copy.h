@@ -62,7 +62,7 @@ struct tb_flush_copy {
 int tb_flush_copy(struct tb_flush_copy *copy, const struct tb_buffer_ref *refs, uint32_t n);
 void tb_flush_copy_free(struct tb_flush_copy *copy);
 
-/* Seconds that a write to the PFS waits beside its transfer, as its model or profile says; other writes may go on meanwhile. */
+/* Seconds that a write to the PFS waits beside its transfer, as its model or profile says; other writes may go on in that time. */
 double tb_pfs_latency(const tb_engine *e);
 
 /* The chunk of a listed buffer, as tb_chunk_lock. A caller that holds it all along loses nothing in between. */

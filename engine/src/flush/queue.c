@@ -1,6 +1,6 @@
 /*
  * Files that wait for a flush thread of tierd, in the region (struct tb_queue). A file is in
- * it while it is QUEUED. If a holder of the lock was killed, the list is made anew from these
+ * it while it is QUEUED. If a holder of the lock was killed, the list is rebuilt from these
  * flags, so no file is lost, and at most the order is.
  */
 #include "flush/queue.h"
@@ -19,10 +19,10 @@
 #define SOON_NS 20000    /* a thread looks so long before it sleeps: to be woken costs about as much, and the client a call */
 #define IDLE_NS 50000000 /* a thread without work looks at least this often: the process that should wake it may have been killed */
 
-#define LOOK_NS 50000    /* how often who handed a file over looks whether it was taken, */
+#define LOOK_NS 50000    /* how often a process that handed a file over looks whether it was taken, */
 #define QUEUED_LOOKS 40u /* so often at most: then all flush threads have other work */
 
-/* Make the queue anew from the QUEUED flags. What a flush thread took has another flag, so no file is listed twice. */
+/* Rebuild the queue from the QUEUED flags. What a flush thread took has another flag, so no file is listed twice. */
 static void repair_queue(tb_engine *e)
 {
     struct tb_header *h = e->header;
@@ -44,7 +44,7 @@ bool tb_queue_is_valid(const tb_engine *e)
     return (q->head == TB_NONE) == (q->tail == TB_NONE) && (q->head == TB_NONE || q->head < e->region.n_file_buckets);
 }
 
-/* If the holder was killed, the queue is made anew from the flags. */
+/* If the holder was killed, the queue is rebuilt from the flags. */
 static void lock_queue(tb_engine *e)
 {
     if (tb_lock_take(&e->header->queue.lock) == TB_LOCK_ORPHANED)

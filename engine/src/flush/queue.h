@@ -14,7 +14,7 @@
 void tb_flush_queue(tb_engine *e, uint32_t file);
 /* The same, and wait until one of them has claimed it. Where all have other work, or no daemon lives, the wait ends soon. */
 void tb_flush_hand_over(tb_engine *e, uint32_t file);
-/* Make the queue anew from the flags of the files, for when no daemon takes from it any more. */
+/* Rebuild the queue from the flags of the files, for when no daemon takes from it any more. */
 void tb_flush_requeue(tb_engine *e);
 /* Under the queue's lock. */
 bool tb_queue_is_valid(const tb_engine *e);

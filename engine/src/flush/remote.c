@@ -1,4 +1,8 @@
-/* What one thread fetched of a shared file (flush/remote.h). */
+/*
+ * Bytes of a shared file that one thread fetched from other nodes (flush/remote.h). They are kept in the thread's own memory for
+ * the length of one call, and are read from there once the chunk's lock is held again. They are void as soon as the file's
+ * counts say that another node has committed newer ones.
+ */
 #include "flush/remote.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
  * Bytes of a shared file that are in no buffer here: from the PFS, or from the tiers of the node that committed them. They are
  * fetched while no lock is held, since that node may be reading from this one at the same time. So a call that
- * needs them under a chunk's lock ends with -EREMOTE; the caller drops the lock, fetches, and begins anew with what it has.
+ * needs them under a chunk's lock ends with -EREMOTE; the caller drops the lock, fetches, and begins again with what it has.
  */
 #ifndef TB_FLUSH_REMOTE_H
 #define TB_FLUSH_REMOTE_H

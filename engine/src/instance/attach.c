@@ -112,7 +112,7 @@ static int check_namespace(const struct tb_header *h)
     return h->pid_namespace == tb_pid_namespace() ? 0 : -EXDEV;
 }
 
-/* The caller holds the lease alone, so all other clients are dead, whichever processes have their numbers now. */
+/* The caller holds the lease alone, so all other clients are dead, even if other processes have their numbers now. */
 static void bury_all(tb_engine *e)
 {
     assert(e->lease >= 0 && e->slot == TB_NONE);

@@ -108,7 +108,7 @@ static void say_borrowed(tb_engine *e, uint32_t file, struct tb_file_report *r)
 
 /*
  * With `nodes: shared` bytes may be left that another node has newer ones of: they go when that node says so, perhaps only after
- * another flush of what lies beside them.
+ * another flush of what is beside them.
  */
 static int flush_voids(tb_engine *e, uint32_t file)
 {

@@ -4,7 +4,7 @@
 
 #include "region/handle.h"
 
-/* Every buffer is in exactly one place, counts agree with lists. No one may be at work. */
+/* Every buffer is in exactly one place, counts agree with lists. No other process may be at work. */
 bool tb_region_is_valid(tb_engine *e);
 
 #endif

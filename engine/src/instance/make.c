@@ -136,7 +136,10 @@ static int make_lease(struct made *m, const struct tb_lease *lease, tb_engine *e
     return 0;
 }
 
-/* The lease goes last.  Until then no process can make an instance of that name, and a process that finds the rest knows that it is void. */
+/*
+ * The lease goes last.  Until then no process can make an instance of that name, and a process that finds the rest knows that it is
+ * void.
+ */
 static void remove_made(const struct made *m)
 {
     char path[TB_PATH_MAX + 256];

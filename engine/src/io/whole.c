@@ -22,7 +22,7 @@ int tb_io_write_all(struct tb_io *io, int fd, const void *from, size_t n, uint64
     return 0;
 }
 
-/* The caller fills what lies past the end: fewer bytes are no error. */
+/* The caller fills what is past the end: fewer bytes are no error. */
 ssize_t tb_io_read_all(struct tb_io *io, int fd, void *to, size_t n, uint64_t offset)
 {
     size_t done = 0;

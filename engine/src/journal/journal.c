@@ -66,7 +66,7 @@ static void fill_ahead(tb_engine *e, size_t n)
 /*
  * Locked by journal.lock, so that the order in the file is that of the sequence (a DROP
  * may have an older one).
- * If killed before the end is moved, the half-written record lies past the end, and the
+ * If killed before the end is moved, the half-written record is past the end, and the
  * next one overwrites it.
  */
 static int append_locked(tb_engine *e, struct tb_record *r, const char *path, const char *bytes)

@@ -1,6 +1,6 @@
 /*
- * The journal of `fsync: tier`: which ranges of which files lie where in the directory
- * tiers, so that an fsynced byte survives the loss of the region. Few bytes lie in the
+ * The journal of `fsync: tier`: which ranges of which files are where in the directory
+ * tiers, so that an fsynced byte survives the loss of the region. Few bytes are in the
  * journal itself, and then one sync keeps the promise.
  *
  * One file per instance on its first directory tier. Records are whole 512-byte slots,
@@ -101,7 +101,10 @@ bool tb_journal_is_valid(const tb_engine *e);
 /* Make an empty journal in an open descriptor. */
 int tb_journal_create(tb_engine *e);
 
-/* One WRITE record for bytes [lo, hi) of a buffer; not yet durable.  -EAGAIN: the file is being cut or named anew, or has lost its last name. */
+/*
+ * One WRITE record for bytes [lo, hi) of a buffer; not yet durable.  -EAGAIN: the file is being cut or renamed, or has lost its
+ * last name.
+ */
 int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum);
 /* One BYTES record of the same bytes, at most TB_RECORD_BYTES_MAX, of a buffer in memory. -EAGAIN: as above. */
 int tb_journal_write_bytes(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi);

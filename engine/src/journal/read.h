@@ -2,7 +2,7 @@
  * Reading a journal that a kill or a crash of the node may have cut, or that is damaged.
  *
  * Records of another instance or of an older generation are not believed, wherever
- * they lie.  A hole (zeros, a torn or flipped record, the end missing) is damage where
+ * they are.  A hole (zeros, a torn or flipped record, the end missing) is damage where
  * a sync had covered it, as the mark or any sound record says; else it was never
  * promised and is nothing.
  */

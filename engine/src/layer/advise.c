@@ -1,4 +1,7 @@
-/* Hints by API: what a program says of its descriptor, and of bytes that are in buffers already. */
+/*
+ * Hints by API: what a program says of its descriptor, and of bytes that are in buffers already. A hint changes when bytes are
+ * staged in, reclaimed or moved, and never what a read returns.
+ */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /*
  * Writing and reading the bytes of a file through its buffers: layer/data.h tells the order. A write is repeated chunk by chunk. It
- * goes back and begins the chunk anew whenever it had to drop the lock, so other processes see all of a chunk's write or none of it.
+ * goes back and begins the chunk again whenever it had to drop the lock, so other processes see all of a chunk's write or none of it.
  */
 #include "layer/data.h"
 
@@ -68,7 +68,7 @@ static int lock_to_write(struct tb_target *t, uint64_t offset)
     }
 }
 
-/* What a write needs while it does not hold the chunk's lock. After that it begins the chunk anew. */
+/* What a write needs while it does not hold the chunk's lock. After that it begins the chunk again. */
 struct wish {
     bool may_flush; /* placement may ask for a flush before it places bytes: once; then the write takes what room there is */
     uint32_t tier;
@@ -376,8 +376,8 @@ static ssize_t write_parts(struct tb_target *t, struct part p, const char *from,
 }
 
 /*
- * Write the part of a transfer that lies in one chunk: bytes in the place of dirty ones without its lock, else under it. The size
- * is raised before the lock is dropped, because a flush writes nothing that lies past the size.
+ * Write the part of a transfer that is in one chunk: bytes in the place of dirty ones without its lock, else under it. The size
+ * is raised before the lock is dropped, because a flush writes nothing that is past the size.
  */
 static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct wish *wish)
 {
@@ -412,7 +412,7 @@ static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)
 }
 
 /*
- * Outside the chunk's lock: what a write into a shared file needs of other nodes. Then it begins the chunk anew. While bytes are
+ * Outside the chunk's lock: what a write into a shared file needs of other nodes. Then it begins the chunk again. While bytes are
  * fetched nothing is granted: others wait for bytes that were granted and are not written yet.
  */
 static int ask_others(struct tb_target *t, int why, size_t n, uint64_t offset)

@@ -206,7 +206,7 @@ static void lower_if_latest(tb_engine *e, uint32_t file, uint64_t end, uint64_t 
         tb_file_raise_size(f, before);
 }
 
-/* As a cut, but what lies past the end is gone already. If killed, the next one finishes it as a cut to that end. */
+/* As a cut, but what is past the end is gone already. If killed, the next one finishes it as a cut to that end. */
 static int lower(tb_engine *e, uint32_t file, int fd, uint64_t end, uint64_t version)
 {
     struct tb_file *f = &e->region.files[file];

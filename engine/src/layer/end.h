@@ -6,7 +6,7 @@
  * of a log sees whole records, or the first bytes of one, and never bytes that were not
  * written. A killed appender leaves at most the first bytes of its record.
  *
- * A new length is told to readers first; then what lies past it goes. Plain writes take
+ * A new length is told to readers first; then what is past it goes. Plain writes take
  * only a chunk's lock. So the process that sets the length marks the file and waits for
  * those that hold a chunk of it; a process that locks a chunk later sees the mark and
  * waits. If the cutter is killed, the new length is in the record (cut_to): the next
@@ -38,8 +38,9 @@ void tb_end_unlock(tb_engine *e, int stripe);
 int tb_end_set(tb_engine *e, uint32_t file, const struct tb_identity *id, int fd, uint64_t length);
 
 /*
- * Other nodes may have cut the file, open as `fd`: it ends with what the PFS has of it, what is dirty here, and `end`, which is where the bytes
- * of other nodes end, at that version. Not of one that was never longer, nor where this node has heard of a later version.
+ * Other nodes may have cut the file, open as `fd`: it ends with what the PFS has of it, what is dirty here, and `end`, which is
+ * where the bytes of other nodes end, at that version. Not of one that was never longer, nor where this node has heard of a later
+ * version.
  */
 int tb_end_lower(tb_engine *e, uint32_t file, int fd, uint64_t end, uint64_t version);
 

@@ -1,7 +1,7 @@
 /*
  * Repair after a killed client: its claims, its half-done changes, its buffers and
  * descriptions, its slot. What counts is in the buffers' records. Everything that can be
- * counted or linked is made anew from them, so it does not matter where the client was
+ * counted or linked is rebuilt from them, so it does not matter where the client was
  * killed. Repair itself may be killed: the next one begins from the start.
  */
 #include "layer/repair.h"
@@ -147,7 +147,7 @@ static void believe_census(tb_engine *e, const struct census *c)
 
 /*
  * Locked by all chunk stripes: no buffer changes while counts, lists and free lists are
- * made anew from the records. No deadlock: stripes are taken in ascending order, and every
+ * rebuilt from the records. No deadlock: stripes are taken in ascending order, and every
  * other thread holds one of them at most.
  */
 static void repair_buffers(tb_engine *e, uint32_t slot)

@@ -168,7 +168,7 @@ int tb_waiting_find(tb_engine *e, const char *path, bool follow, char *out)
 
 /*
  * In one step: others look at it without the lock. A text that can't be read is written
- * anew. If killed before the rename, ".new" is left, which the next one replaces.
+ * again. If killed before the rename, ".new" is left, which the next one replaces.
  */
 static int note_of(struct tb_io *io, const char *of, const char *directory)
 {
@@ -322,7 +322,7 @@ static int has_record(const struct giving *g, const char *path)
     return rc ? rc : g->e && tb_file_find(g->e, &id) != TB_NONE;
 }
 
-/* Whoever could write the text could send a file into any directory. */
+/* A user who could write the text could send a file into any directory. */
 static int is_honest(struct tb_io *io, const char *path, const char *shown_as)
 {
     char of[PATH_MAX], key[PATH_MAX], directory[PATH_MAX];

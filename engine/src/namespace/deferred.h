@@ -3,7 +3,7 @@
  * PFS and renamed to its name at its first flush, so that a process past the engine never
  * sees the file without its bytes.
  *
- * A file that is to be NAME in a directory lies at HIDDEN/KEY/NAME. KEY is the directory's
+ * A file that is to be NAME in a directory is at HIDDEN/KEY/NAME. KEY is the directory's
  * inode number and birth time: every name or link that leads to the directory finds it,
  * and a renamed directory takes its files along. HIDDEN/KEY.of is a symlink that says what
  * the directory is called. The file's record has the place in HIDDEN for its name, so
@@ -23,10 +23,10 @@
 void tb_waiting_prepare(tb_engine *e);
 int tb_waiting_open_to_clients(const char *path);
 void tb_waiting_remove(const struct tb_config *c, const char *host, const char *name, struct tb_io *io);
-/* Are new names of that route deferred? And where a path lies then: 1 there, 0 it does not wait, or a look-up failed. */
+/* Are new names of that route deferred? And where a path is then: 1 there, 0 it does not wait, or a look-up failed. */
 bool tb_waiting_applies(const tb_engine *e, const struct tb_route *route);
 int tb_waiting_find(tb_engine *e, const char *path, bool follow, char *out);
-/* Open a name. If the PFS does not have it, make it as a deferred name; `out` is where it lies. */
+/* Open a name. If the PFS does not have it, make it as a deferred name; `out` is where it is. */
 int tb_waiting_open(tb_engine *e, const char *path, int flags, mode_t mode, char *out);
 /* The program's name of a place in HIDDEN.  -ENOENT: it is none; -ESTALE: its directory is not where it was. */
 int tb_waiting_shown(const tb_engine *e, const char *place, char *out, size_t size);

@@ -96,7 +96,7 @@ void tb_intent_end(struct tb_intent *t)
     t->holder = 0;
 }
 
-/* Where a name of an intent lies: it is a place already, in the shadow or on the PFS. */
+/* Where a name of an intent is: it is a place already, in the shadow or on the PFS. */
 static int identify(const tb_engine *e, const char *path, struct tb_identity *id)
 {
     bool in_shadow = e->shadow_length && strncmp(path, e->shadow, e->shadow_length) == 0;

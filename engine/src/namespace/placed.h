@@ -24,7 +24,7 @@ ssize_t tb_placed_listxattr(struct tb_io *io, const char *path, char *out, size_
 int tb_placed_setxattr(struct tb_io *io, const char *path, const char *key, const void *value, size_t n, int how, int flags);
 int tb_placed_removexattr(struct tb_io *io, const char *path, const char *key, int flags);
 int tb_placed_watch(struct tb_io *io, const char *path, int fd, uint32_t mask);
-/* The entries that lie there: those of a stub's directory, without deferred names (tb_engine_waiting). */
+/* The entries that are there: those of a stub's directory, without deferred names (tb_engine_waiting). */
 int tb_placed_opendir(struct tb_io *io, const char *path, DIR **out);
 int tb_placed_readdir(struct tb_io *io, DIR *directory, struct dirent **out);
 int tb_placed_closedir(struct tb_io *io, DIR *directory);

@@ -12,7 +12,7 @@ struct tb_place {
     struct tb_io *io; /* the chain to it */
     enum tb_mode mode;
     bool managed;             /* false: a link of a scratch prefix leads where nothing is buffered */
-    bool scratch;             /* it lies in the shadow */
+    bool scratch;             /* it is in the shadow */
     bool waits;               /* it is a new file that waits for its first flush */
     bool deferred;            /* a new file would */
     enum tb_shadow_kind kind; /* of scratch mode */

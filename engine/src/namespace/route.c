@@ -60,7 +60,7 @@ struct tb_route tb_route_answered(const tb_engine *e, const struct tb_io *chain,
     return is_file_systems ? (struct tb_route){.is_outside = true} : r;
 }
 
-/* Lengths are computed once; "/" counts as empty, so that every path lies below it. */
+/* Lengths are computed once; "/" counts as empty, so that every path is below it. */
 int tb_route_prepare(tb_engine *e, const struct tb_config_prefix *prefixes, uint32_t n)
 {
     struct tb_engine_io *routed = realloc(e->routed, (n + 1) * sizeof(*routed));

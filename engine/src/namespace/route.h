@@ -9,7 +9,7 @@
 
 #include "region/handle.h"
 
-/* The prefixes that every look-up goes by; they live as long as the handle.  0, -ENOMEM. */
+/* The prefixes that every look-up uses; they live as long as the handle.  0, -ENOMEM. */
 int tb_route_prepare(tb_engine *e, const struct tb_config_prefix *prefixes, uint32_t n);
 struct tb_route tb_route_of(const tb_engine *e, const char *path);
 /* The route that tb_engine_route answered with by `chain` for `path`; the file system is not asked again. */

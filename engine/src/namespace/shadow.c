@@ -318,7 +318,7 @@ static int walk(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, s
 
 /* A copy of a stub for a use that changes it. The name is looked up again, because another process may have made the copy. */
 /*
- * If killed in the copy, only what lies aside is left. Two processes that copy the same stub
+ * If killed in the copy, only the unfinished copy is left. Two processes that copy the same stub
  * meet in take_place: the second one finds it real and throws its own away.
  */
 static int make_real(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out)

@@ -40,12 +40,12 @@ enum tb_shadow_kind {
 
 struct tb_shadow_name {
     enum tb_shadow_kind kind;
-    char path[PATH_MAX];  /* where the name lies */
+    char path[PATH_MAX];  /* where the name is */
     char lower[PATH_MAX]; /* of a stub: what it shows */
 };
 
 /*
- * Where `rest` lies: a name below the prefix with number `prefix`, as the program gave it,
+ * Where `rest` is: a name below the prefix with number `prefix`, as the program gave it,
  * dots and slashes included. `use` is an enum tb_name_use with flags. 0; -ENOENT,
  * -ENOTDIR, -ELOOP, -EACCES ... as the kernel says of a path.
  */

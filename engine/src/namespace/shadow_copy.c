@@ -229,7 +229,7 @@ static void remove_aside(const tb_engine *e, const char *aside)
 
 /*
  * Complete before it is seen, so that no process meets a directory with entries missing. If
- * killed before take_place, what lies aside is left; it goes with the instance.
+ * killed before take_place, the unfinished copy is left; it goes with the instance.
  */
 int tb_shadow_make_directory(tb_engine *e, const char *path, const char *text)
 {

@@ -1,5 +1,5 @@
 /*
- * data-locality (HPDC'18): bytes that belong together lie together.  A file is
+ * data-locality (HPDC'18): bytes that belong together stay together.  A file is
  * cut into dispersion units: byte ranges that a table names (config/byte_ranges.h), else whole
  * chunks of it or all of it.  The bytes of a unit go to one tier, and the units are
  * spread over the tiers in the ratio of the tiers' bandwidths, so that a reader of
@@ -52,7 +52,7 @@ static bool is_of(const struct unit *u, const struct tb_neighbour *n)
     return n->tier != TB_NONE && n->start >= u->start && n->end <= u->end;
 }
 
-/* Where the unit's bytes just before the write or just after it lie, if in the same chunk; else TB_NONE. */
+/* Where the unit's bytes just before the write or just after it are, if in the same chunk; else TB_NONE. */
 static uint32_t neighbour(const struct tb_hierarchy *h, const struct tb_placed_write *w, const struct unit *u, unsigned *wants)
 {
     uint64_t at = w->offset, end = at + w->bytes;

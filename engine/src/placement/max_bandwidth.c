@@ -5,7 +5,7 @@
  *   split  as much as fits here, the rest by the same rule from the next tier on;
  *   skip   all by the same rule from the next tier on;
  *   flush  first what must go from here to make room, then place all here.
- * Below the last tier lies the PFS.  A flush writes runs of RUN bytes, so a small
+ * Below the last tier is the PFS.  A flush writes runs of RUN bytes, so a small
  * write that would cost the PFS a whole operation shares one with what follows.
  *
  * Cost: one look where the top tier has room, which is the common case; else one

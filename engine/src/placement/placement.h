@@ -19,7 +19,7 @@ struct tb_placer *tb_placer_new(const struct tb_config *config, const struct tb_
 
 const struct tb_placement_ops *tb_placement_ops_of(enum tb_policy policy);
 
-/* Bytes of a file that no buffer owns yet; they lie in one chunk, which the caller has locked. */
+/* Bytes of a file that no buffer owns yet; they are in one chunk, which the caller has locked. */
 struct tb_place_request {
     uint32_t file;
     uint64_t offset, bytes;

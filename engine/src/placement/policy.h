@@ -56,7 +56,7 @@ struct tb_neighbour {
     uint64_t start, end; /* bytes of the file */
 };
 
-/* Bytes of a file that no buffer owns yet; they lie in one chunk. */
+/* Bytes of a file that no buffer owns yet; they are in one chunk. */
 struct tb_placed_write {
     struct tb_placed_file file;
     uint64_t offset, bytes;

@@ -240,7 +240,7 @@ static int end_by_lease(struct recovery *r, const char *name, uint64_t id, int f
     return ours ? 1 : leave(r, name, -ESTALE, "the directories in its tiers are of another instance of that name");
 }
 
-/* The region is mapped only for the look: a drain attaches to it anew. */
+/* The region is mapped only for the look: a drain attaches to it again. */
 static int recover_region(struct recovery *r, const char *name)
 {
     struct tb_region region = {0};

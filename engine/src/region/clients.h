@@ -19,7 +19,7 @@ uint32_t tb_client_take_slot(tb_engine *e, uint32_t n);
 bool tb_client_is_alive(const struct tb_client *c);
 /* The process itself lives, whatever program it runs by now. */
 bool tb_client_runs(const struct tb_client *c);
-/* What a dead client claimed is anyone's. */
+/* What a dead client claimed, any client may claim. */
 bool tb_slot_is_dead(const tb_engine *e, uint32_t slot);
 
 /* Is the daemon of this region alive?  (A robust lock it holds for life.) */

@@ -1,4 +1,4 @@
-/* What an instance owns outside its region: where it lies, by the configuration and the name alone. */
+/* What an instance owns outside its region: where it is, by the configuration and the name alone. */
 #ifndef TB_REGION_DIRECTORIES_H
 #define TB_REGION_DIRECTORIES_H
 

@@ -1,5 +1,5 @@
 /*
- * Where everything lies in the region, computed from the configuration alone. So `tierctl
+ * Where everything is in the region, computed from the configuration alone. So `tierctl
  * plan`, the daemon and an attaching process agree to the byte, and a header that says
  * otherwise is damaged.
  *
@@ -25,19 +25,27 @@
 #define NAMES_MIN 1024u
 #define OPENS_MIN 4096u /* open descriptions: as many as files within these bounds */
 #define OPENS_MAX 65536u
-#define FRAGMENTS_MAX 4096u /* but for those of memory */
+#define FRAGMENTS_MAX 4096u /* except for those of memory */
 #define GHOSTS_MIN 1024u
 #define GHOSTS_MAX 65536u
 
 static const char *const section_names[TB_N_SECTIONS] = {
-    [TB_SECTION_HEADER] = "header",        [TB_SECTION_LOCKS] = "locks",
-    [TB_SECTION_BUCKETS] = "buffer hash",  [TB_SECTION_BUFFERS] = "buffer records",
-    [TB_SECTION_FRAGMENTS] = "fragments",  [TB_SECTION_FILES] = "file records",
-    [TB_SECTION_DIRS] = "names",           [TB_SECTION_OPENS] = "open descriptions",
-    [TB_SECTION_GHOSTS] = "missed lately", [TB_SECTION_UNITS] = "dispersion units",
-    [TB_SECTION_CLIENTS] = "clients",      [TB_SECTION_SAMPLES] = "samples",
-    [TB_SECTION_NODES] = "files of nodes", [TB_SECTION_RECENT] = "recent writes",
-    [TB_SECTION_REQUESTS] = "requests",    [TB_SECTION_DATA] = "buffers",
+    [TB_SECTION_HEADER] = "header",
+    [TB_SECTION_LOCKS] = "locks",
+    [TB_SECTION_BUCKETS] = "buffer hash",
+    [TB_SECTION_BUFFERS] = "buffer records",
+    [TB_SECTION_FRAGMENTS] = "fragments",
+    [TB_SECTION_FILES] = "file records",
+    [TB_SECTION_DIRS] = "names",
+    [TB_SECTION_OPENS] = "open descriptions",
+    [TB_SECTION_GHOSTS] = "missed recently",
+    [TB_SECTION_UNITS] = "dispersion units",
+    [TB_SECTION_CLIENTS] = "clients",
+    [TB_SECTION_SAMPLES] = "samples",
+    [TB_SECTION_NODES] = "files of nodes",
+    [TB_SECTION_RECENT] = "recent writes",
+    [TB_SECTION_REQUESTS] = "requests",
+    [TB_SECTION_DATA] = "buffers",
 };
 
 const char *tb_section_name(enum tb_section section)

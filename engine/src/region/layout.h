@@ -51,7 +51,7 @@ enum tb_section {
     TB_SECTION_DIRS,      /* directory names */
     TB_SECTION_OPENS,     /* open-file descriptions */
     TB_SECTION_CLIENTS,
-    TB_SECTION_GHOSTS,   /* what was missed lately */
+    TB_SECTION_GHOSTS,   /* what was missed recently */
     TB_SECTION_UNITS,    /* byte ranges that belong together */
     TB_SECTION_SAMPLES,  /* statistics over time */
     TB_SECTION_NODES,    /* what file records have besides, where nodes share their tiers */

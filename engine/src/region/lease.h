@@ -15,7 +15,7 @@
  *   byte 1  exclusive: is its daemon
  *   byte 2  exclusive: ends it (stop)
  *
- * The lease is made first of all, and removed last. It lies in the directory of the
+ * The lease is made first of all, and removed last. It is in the directory of the
  * journal's tier; without a directory tier, in the hidden directory of deferred names;
  * without both, the region file itself is locked, for then there is nothing else.
  *
@@ -67,7 +67,7 @@ void tb_lease_begin(struct tb_lease *lease);
  * is closed or is the lease itself.  -ENOENT there is none.
  */
 int tb_lease_open(const struct tb_config *config, const char *host, const char *name, int region);
-/* The directory it lies in and its name there; false: it is the region. */
+/* The directory it is in and its name there; false: it is the region. */
 bool tb_lease_place(const struct tb_config *config, const char *host, const char *name, char *directory, size_t size, const char **file);
 
 /* A new file with that record, in use by the caller: its descriptor.  -EEXIST; -ENOLCK the file system has no locks. */

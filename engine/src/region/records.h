@@ -28,7 +28,7 @@ enum tb_buffer_state {
 #define TB_BUFFER_LEAVING 16u
 #define TB_BUFFER_RECORDED 64u /* JOURNALED, and its records are written */
 #define TB_BUFFER_DIRTY 32u    /* counted in its file's n_dirty; moves under the file stripe, as DURABLE does */
-#define TB_BUFFER_SEEN 128u    /* somebody remembers its version: the next write moves it, also one that replaces dirty bytes */
+#define TB_BUFFER_SEEN 128u    /* a process remembers its version: the next write moves it, also one that replaces dirty bytes */
 
 /*
  * One buffer.

@@ -235,7 +235,7 @@ static void init_header(struct tb_region *r, const struct tb_config *config, con
 }
 
 /*
- * The same bytes lie at different addresses in each process, so the region holds indices,
+ * The same bytes are at different addresses in each process, so the region holds indices,
  * never pointers. The memory stays when the file's name goes, until the last process unmaps.
  */
 static int map(int fd, size_t bytes, struct tb_region *r)
@@ -261,7 +261,7 @@ static int make_file(const char *directory, const char *instance, uint64_t *byte
         rc = -errno;
     if (rc && fd >= 0)
         close(fd);
-    if (rc && fd >= 0 && rc != -EBUSY) /* -EBUSY: another process took it over, and will remove it or make it anew */
+    if (rc && fd >= 0 && rc != -EBUSY) /* -EBUSY: another process took it over, and will remove it or make it again */
         tb_region_file_remove(instance);
     return rc ? rc : fd;
 }

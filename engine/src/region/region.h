@@ -27,7 +27,7 @@
  * or LIVE -> RETAINED (out of the hash, held by `prev` of the buffer that replaced it,
  * because a journal record still refers to its bytes). The state says what counts: a
  * buffer in hash or list that is not LIVE was left by a killed client and is taken out
- * (buffer/map_repair.c). Counts and free lists can be made anew from states, flags and
+ * (buffer/map_repair.c). Counts and free lists can be rebuilt from states, flags and
  * intervals (layer/repair.c).
  *
  * The records (buffer, file, name, open, ghost, stream, client, intent) are in
@@ -141,7 +141,7 @@ struct tb_fragments {
  * The table of files.  What is in one record: struct tb_file.
  * Owner: file/file.c.  Lock: `lock`, for the free list and `n`.
  * Invariants:
- *   length of the free list + n = files of the layout, but for one more or less for each client killed inside
+ *   length of the free list + n = files of the layout, except for one more or less for each client killed inside
  *   n >= |{files: magic = TB_FILE_MAGIC}|
  *   each change of a file on the PFS has its own number (modulo 2^32), never 0
  */
@@ -282,7 +282,7 @@ struct tb_asking {
 /*
  * What happened since the start, for reports and for the choice of what moves; nothing that is promised depends on it.
  * Owners: layer, flush, tiering.  No lock.
- * Invariants: each only goes up; prefetched is not more than staged, but for a call under way
+ * Invariants: each only goes up; prefetched is not more than staged, except for a call under way
  */
 struct tb_totals {
     _Atomic uint64_t pfs_written, pfs_read, spilled, fsyncs;
@@ -384,7 +384,7 @@ struct tb_header {
 /*
  * One stripe of chunks (buffer/chunk.h).
  * Lock: `lock`, for the four counts and marks; `sequence` is odd while it is held; a word of `writer` is its writer's.
- * The first line is all that those touch who read, or write in place.
+ * Readers, and writers in place, touch only the first line.
  */
 struct tb_chunk_lock {
     _Atomic uint32_t sequence;

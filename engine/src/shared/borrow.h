@@ -1,13 +1,14 @@
 /*
  * Buffers of a remote tier: which node lends each of them its memory, and how a client gets at their bytes.
  *
- * Each node lends as much as it borrows. The buffers of a slab go to the other nodes in turn, the next node first, so where a buffer lies
+ * Each node lends as much as it borrows. The buffers of a slab go to the other nodes in turn, the next node first, so where a buffer is
  * follows from its number alone, and no node asks another for room. What a node lends to another one is one piece of memory of
  * its daemon, a place in it is a number of bytes from its start.
  *
- * A client asks its daemon for the bytes, under the lock of their chunk, and only the lender's memory is waited for: the lender needs
- * no lock and no other node to answer. Each use has a number, and a buffer's lender refuses to write for one that is older than the last use it
- * saw: what a killed client, or one that gave up, had still under way never comes over newer bytes, nor changes bytes that were read.
+ * A client asks its daemon for the bytes, under the lock of their chunk, and only the lender's memory is waited for: the lender
+ * needs no lock and no other node to answer. Each use has a number, and a buffer's lender refuses to write for one that is older
+ * than the last use it saw: what a killed client, or one that gave up, had still under way never comes over newer bytes, nor
+ * changes bytes that were read.
  */
 #ifndef TB_SHARED_BORROW_H
 #define TB_SHARED_BORROW_H

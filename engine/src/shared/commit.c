@@ -1,4 +1,7 @@
-/* Commits, looks and grants of one file: shared/commit.h. */
+/*
+ * Commits, looks and grants of one file (shared/commit.h). All that is said to other nodes goes through the daemon: this file
+ * asks it, and takes in what it tells. A grant belongs to one thread and is kept in this process's memory.
+ */
 #include "shared/commit.h"
 
 #include <errno.h>
@@ -35,9 +38,9 @@ static struct tb_wire_file wire_of(const struct tb_file *f)
 }
 
 /*
- * The later of two answers counts, whichever comes first: a version is a count of the file's keeper. Of one version, bytes
- * elsewhere can only become fewer, so an answer that has some is believed. An answer that is older than what this node has heard of is void:
- * since then bytes may have gone from here.
+ * The later of two answers counts, no matter which comes first: a version is a count of the file's keeper. Of one version, bytes
+ * elsewhere can only become fewer, so an answer that has some is believed. An answer that is older than what this node has heard of
+ * is void: since then bytes may have gone from here.
  */
 void tb_shared_learn(tb_engine *e, uint32_t file, const struct tb_told *told)
 {
@@ -50,7 +53,7 @@ void tb_shared_learn(tb_engine *e, uint32_t file, const struct tb_told *told)
 }
 
 /*
- * True: there were commits of others. Nobody reads the PFS's bytes for the latest any more, what is being fetched is void, and
+ * True: there were commits of others. The PFS's bytes are not read as the latest any more, what is being fetched is void, and
  * clean bytes are gone; the version stays unknown, so that every other open looks, too, until one has done all that it asks for.
  */
 static bool take_in(tb_engine *e, uint32_t file, const struct tb_told *told)

@@ -2,10 +2,10 @@
  * A file that several nodes have in their tiers (`nodes: shared`), as a process of one of them sees it.
  *
  * Each file has a keeper, a node that is computed from the file's identity. It knows which bytes of it which node has and the PFS
- * lacks. A commit (fsync, close, and each flush before it begins) tells it so. From then on it sends readers to this node; bytes that
- * other nodes had there are old and go, before the commit returns (a flush: they never go to the PFS any more). An open or an fsync asks it whether anything has changed. Between the two, reads believe what is in local buffers
- * and ask for the rest (shared/fetch.h). Nothing goes to the PFS that was not committed first: older bytes of another
- * node could follow it there.
+ * lacks. A commit (fsync, close, and each flush before it begins) tells it so. From then on it sends readers to this node; bytes
+ * that other nodes had there are old and go, before the commit returns (a flush: they never go to the PFS any more). An open or an
+ * fsync asks it whether anything has changed. Between the two, reads believe what is in local buffers and ask for the rest
+ * (shared/fetch.h). Nothing goes to the PFS that was not committed first: older bytes of another node could follow it there.
  *
  * All calls do nothing, and return 0, for a file that is not shared: another `nodes:`, scratch, another file system than the
  * PFS. No lock of the region is held by the caller, nor the file's claim where it can be helped: a node that lets go of bytes

@@ -64,7 +64,7 @@ uint64_t tb_local_tick(tb_engine *e)
     return ++e->header->asking.clock;
 }
 
-/* Buffer by buffer, each under its chunk's lock. What is cleaned meanwhile the keeper learns later than this list (daemon/turn.h). */
+/* Buffer by buffer, each under its chunk's lock. What is cleaned in that time, the keeper learns later than this list (daemon/turn.h). */
 static int list_dirty(tb_engine *e, uint32_t file, struct tb_ranges *out)
 {
     uint32_t n;
@@ -144,7 +144,7 @@ struct removal {
     uint32_t file;
     bool try;
     bool some; /* there are, and they can go; */
-    bool busy; /* or can't: dirty bytes that stay lie on both sides in their block */
+    bool busy; /* or can't: dirty bytes that stay are on both sides in their block */
 };
 
 /* Locked by the chunk. What ends inside a block on both sides may be between dirty bytes that stay. */
@@ -232,7 +232,10 @@ static bool claim(tb_engine *e, uint32_t file, const struct tb_wire_file *id)
     return false;
 }
 
-/* From here on no process of this node takes the PFS's bytes for the latest. A grant to write there ends, and so does a list of dirty bytes. */
+/*
+ * From here on no process of this node takes the PFS's bytes for the latest. A grant to write there ends, and so does a list of
+ * dirty bytes.
+ */
 static void tell_of_newer(tb_engine *e, uint32_t file)
 {
     struct tb_file_nodes *f = &e->region.file_nodes[file];
@@ -329,7 +332,7 @@ int tb_local_let_go(tb_engine *e, const struct tb_wire_file *id, const struct tb
     return rc;
 }
 
-/* As unlink_last of layer/names.c, but for the name, which is gone. */
+/* As unlink_last of layer/names.c, except for the name, which is gone. */
 int tb_local_lose(tb_engine *e, const struct tb_wire_file *id)
 {
     uint32_t file = tb_local_find(e, id);

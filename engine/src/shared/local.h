@@ -25,10 +25,11 @@ struct tb_due {
 };
 
 /*
- * For `n` commits of other nodes: what is here of their ranges goes, dirty or not, and is never flushed; but for what was written
- * here since this node's own last commit (shared/recent.h). `clock`: what this node says from then on has none of them. The caller has
- * the file's turn (daemon/turn.h). -EAGAIN: a flush, a cut or a rename of the file is under way. -EBUSY with `*file`: some can't go alone, so flush the file first; no grant holds any
- * more, and the keeper gives none for them (`again`: that was so before).
+ * For `n` commits of other nodes: what is here of their ranges goes, dirty or not, and is never flushed; except for what was written
+ * here since this node's own last commit (shared/recent.h). `clock`: what this node says from then on has none of them. The caller
+ * has the file's turn (daemon/turn.h). -EAGAIN: a flush, a cut or a rename of the file is under way. -EBUSY with `*file`: some
+ * can't go alone, so flush the file first; no grant holds any more, and the keeper gives none for them (`again`: that was so
+ * before).
  */
 int tb_local_let_go(tb_engine *e, const struct tb_wire_file *id, const struct tb_due *due, uint32_t n, bool again, uint32_t *file,
                     uint64_t *clock);

@@ -1,4 +1,7 @@
-/* Sets of ranges, as sorted lists (shared/ranges.h). */
+/*
+ * Sets of ranges of a file, kept as lists (shared/ranges.h). Ranges are added in any order; then the list is sorted once, and
+ * overlaps are joined. Only after that it may be searched.
+ */
 #include "shared/ranges.h"
 
 #include <errno.h>
@@ -90,7 +93,7 @@ bool tb_ranges_cover(const struct tb_ranges *r, uint64_t lo, uint64_t hi)
     return tb_ranges_inside(r, lo, hi, &from, &to) && from == lo && to == hi;
 }
 
-/* Both lists are walked once, but for the search of each first overlap. */
+/* Both lists are walked once, except for the search of each first overlap. */
 int tb_ranges_without(const struct tb_ranges *a, const struct tb_ranges *b, struct tb_ranges *out)
 {
     int rc = 0;

@@ -17,7 +17,10 @@
 bool tb_recent_is_valid(const struct tb_recent *r);
 bool tb_recent_is_whole(const struct tb_recent *r);
 
-/* A write of [lo, hi), under the lock of its chunk. -ENOBUFS: commit first. 0 also where so many files have notes that this one can't: then nothing of it is kept. */
+/*
+ * A write of [lo, hi), under the lock of its chunk. -ENOBUFS: commit first. 0 also where so many files have notes that this one
+ * can't: then nothing of it is kept.
+ */
 int tb_recent_add(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi);
 /* A list of dirty bytes begins. What is noted from now on is of a later one. */
 uint64_t tb_recent_begin(tb_engine *e, uint32_t file);
@@ -28,7 +31,7 @@ struct tb_recent_taken {
     struct tb_ranges left;   /* what of it was not sent: other nodes have newer bytes there */
 };
 
-/* The writes before that list are committed, but for those that meet what was left. */
+/* The writes before that list are committed, except for those that meet what was left. */
 void tb_recent_committed(tb_engine *e, uint32_t file, const struct tb_recent_taken *taken);
 /* Writes that are not committed, or after that version: added to `out`, which is settled then. 0 or -ENOMEM. */
 int tb_recent_newer(tb_engine *e, uint32_t file, uint64_t version, struct tb_ranges *out);

@@ -1,4 +1,8 @@
-/* Requests of clients to their daemon: shared/requests.h. */
+/*
+ * Requests of clients to their daemon (shared/requests.h): records in the region with room for one message. A client takes a
+ * free one, writes its message and waits; the daemon takes it, answers into the same bytes, and wakes the client. Each step is
+ * one exchange of the record's state, so either side may be killed between any two.
+ */
 #include "shared/requests.h"
 
 #include <errno.h>

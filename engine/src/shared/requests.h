@@ -12,8 +12,8 @@
 #define TB_FETCH_SECONDS 9 /* of a fetch: bytes are on their way from a tier to the PFS, or a node is found lost after 8 */
 
 /*
- * The request is `w`, then `n` bytes; the answer's first `room` bytes go to `answer`. Its length, or -errno. The daemon never waits for another
- * node's work, so that it always has a thread for the next request: it says -EAGAIN, and is asked again here.
+ * The request is `w`, then `n` bytes; the answer's first `room` bytes go to `answer`. Its length, or -errno. The daemon never waits
+ * for another node's work, so that it always has a thread for the next request: it says -EAGAIN, and is asked again here.
  */
 int64_t tb_ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room);
 /* The same, with so many seconds; then -EAGAIN. */

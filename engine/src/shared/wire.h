@@ -38,10 +38,10 @@ enum tb_wire_op {
     TB_WIRE_LOOK = 1, /* what is known of the file */
     TB_WIRE_WHERE,    /* extents of [lo, hi), `version` of them at most; `before` of the answer: up to where it is whole */
     /*
-     * The ranges are the asker's from now on (`version`, odd: and it changed the PFS). `hi`: the number of what it says, by its clock.
-     * Extents
-     * in the answer: of other nodes, which have to let go of these, for this commit or an earlier one of the asker; or of the asker, and then nothing
-     * changed: it has to let go of its own for those commits, so ask without what is older. `lo`: such commits up to that one are known.
+     * The ranges are the asker's from now on (`version`, odd: and it changed the PFS). `hi`: the number of what it says, by its
+     * clock. Extents in the answer: of other nodes, which have to let go of these, for this commit or an earlier one of the
+     * asker; or of the asker, and then nothing changed: it has to let go of its own for those commits, so ask without what is
+     * older. `lo`: such commits up to that one are known.
      * -ESTALE, as of END and CUT: the keeper has heard a later number of the asker.
      */
     TB_WIRE_COMMIT,

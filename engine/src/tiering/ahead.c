@@ -1,4 +1,8 @@
-/* What a read will ask of directory tiers, told to them before (tiering/ahead.h). */
+/*
+ * What a read will ask of directory tiers, told to them before the first byte is copied (tiering/ahead.h). So the kernel reads
+ * from all devices at once, while the copies are made one after the other. The chunk is locked from the first look to the last
+ * copy, so both see the same buffers.
+ */
 #include "tiering/ahead.h"
 
 #include "buffer/interval.h"

@@ -1,5 +1,5 @@
 /*
- * Reads of bytes that lie in several buffers begin on all their tiers at once: each directory tier is told what it
+ * Reads of bytes that are in several buffers begin on all their tiers at once: each directory tier is told what it
  * will be asked for before the first byte is copied.  So the devices work side by side while the bytes are copied
  * one after the other.
  */
@@ -10,7 +10,7 @@
 
 /*
  * The caller has locked the chunk, and reads all of the range next.  False: nothing was begun, since one buffer holds
- * all of it, no device is behind it, or the PFS is read, too.  True: tb_ahead_end follows the reads.
+ * all of it, all its tiers are memory, or the PFS is read, too.  True: tb_ahead_end follows the reads.
  */
 bool tb_ahead_begin(tb_engine *e, uint32_t file, size_t n, uint64_t offset);
 void tb_ahead_end(void);

@@ -1,5 +1,5 @@
 /*
- * Ghosts: pages that were read lately and were in no buffer. A second miss of the same
+ * Ghosts: pages that were read recently and were in no buffer. A second miss of the same
  * page makes it worth a buffer. The table may forget and may be wrong; it is changed
  * without a lock.
  */

@@ -1,5 +1,5 @@
 /*
- * Ghosts: which pages were read lately and were in no buffer.
+ * Ghosts: which pages were read recently and were in no buffer.
  *
  * Bytes that are read once are not worth a buffer; a second read shows that there may be a
  * third. A ghost remembers the pages of one frame of one file by the file's identity, so

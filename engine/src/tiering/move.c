@@ -46,7 +46,7 @@ struct move {
     uint64_t start; /* of the frame in the file */
     uint32_t size, class_index;
     bool is_promised;                     /* an fsync waits: a buffer that is half empty is better than a write to the PFS */
-    bool gather;                          /* the target is larger than what was asked for: what else lies in the frame comes along */
+    bool gather;                          /* the target is larger than what was asked for: what else is in the frame comes along */
     uint16_t flags, heat;                 /* the hottest source's */
     uint32_t n_sources, n_targets, valid; /* `valid`: bytes */
     char *bytes;                          /* of the frame; the arrays below have an entry for each block */
@@ -54,7 +54,7 @@ struct move {
     struct source *sources, *again; /* collected, and collected once more */
     struct target *targets;
     uint32_t *leaving, *arriving; /* numbers of sources and targets */
-    unsigned char *stays;         /* a buffer that stays lies over the block */
+    unsigned char *stays;         /* a buffer that stays covers the block */
 };
 
 /* A buffer with a journal record stays: the record names its slab and place. */
@@ -90,7 +90,7 @@ static uint32_t class_for(const struct move *m, uint32_t like)
     return below != TB_NONE ? below : above;
 }
 
-/* Everything lies in one piece of the thread's scratch memory, so a move allocates nothing. */
+/* Everything is in one piece of the thread's scratch memory, so a move allocates nothing. */
 static int make_frame(struct move *m)
 {
     uint32_t like = tb_slab_layout(m->e, m->asked)->class_index, c = class_for(m, like);
@@ -353,7 +353,7 @@ static bool is_unchanged(struct move *m, const struct tb_buffer_ref *ref)
            memcmp(m->again, m->sources, n * sizeof(*m->sources)) == 0;
 }
 
-/* By the tier each byte came from: what is gathered may have lain in several, the target's too. */
+/* By the tier each byte came from: what is gathered may have been in several, also in the target's. */
 static void count_moved(const struct move *m)
 {
     for (uint32_t i = 0; i < m->size / BLOCK; i++) {

@@ -24,7 +24,7 @@ static double read_bandwidth(const tb_engine *e, uint32_t tier)
     return t->modelled ? t->model.read_bandwidth : t->profiled ? t->profile.read_bandwidth : 0;
 }
 
-/* What of the read lies in each tier. */
+/* What of the read is in each tier. */
 struct spread {
     uint64_t bytes[TB_MAX_TIERS];
 };

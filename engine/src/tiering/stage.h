@@ -17,7 +17,7 @@
 
 /* The chunk of every offset is locked by the caller. */
 
-/* Shall bytes that were missed stay?  Notes the miss. */
+/* Should bytes that were missed stay?  Notes the miss. */
 bool tb_stage_wanted(struct tb_target *t, uint64_t offset, uint64_t n);
 /* Read bytes that no buffer owns from the backing file, and stage them in where they are wanted. */
 int tb_stage_read(struct tb_target *t, char *to, uint64_t n, uint64_t offset);

@@ -45,7 +45,7 @@ struct tb_trace_job {
     char slurm_step[16]; /* tierctl's own, "" in a batch script: ranks are in another one */
     uint32_t n_mounts, n_prefixes;
     struct tb_trace_mount mounts[TB_TRACE_MOUNTS];   /* longest path first */
-    char prefixes[TB_TRACE_PREFIXES][TB_TRACE_PATH]; /* recorded wherever they lie */
+    char prefixes[TB_TRACE_PREFIXES][TB_TRACE_PATH]; /* recorded wherever they are */
 };
 
 enum tb_trace_module { TB_TRACE_POSIX, TB_TRACE_STDIO, TB_TRACE_MPIIO, TB_TRACE_MODULES };

@@ -233,7 +233,7 @@ void tb_trace_map(tb_trace *t, int fd, size_t bytes)
     tb_trace_leave();
 }
 
-/* By name or by descriptor, whichever the caller has. */
+/* By name or by descriptor, as the caller has it. */
 void tb_trace_stat(tb_trace *t, int fd, const char *path, struct tb_trace_time time)
 {
     if (!t || (!path && tb_trace_of_fd(t, fd) < 0) || !tb_trace_enter(t))

@@ -136,7 +136,7 @@ static struct tb_trace_file *make_file(struct tb_trace *t)
     return f;
 }
 
-/* Room for the first file and its first transfers: a program's first call shall not take longer than the next. */
+/* Room for the first file and its first transfers: a program's first call must not take longer than the next. */
 static void make_room(struct tb_trace *t)
 {
     tb_trace_room(t, TB_TRACE_POSIX, 1);

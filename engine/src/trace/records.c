@@ -83,7 +83,7 @@ const char *tb_trace_name_of(struct tb_trace_file *f, enum tb_trace_module modul
  */
 static const struct area {
     uint64_t offset, size, record;
-    uint64_t step; /* bytes at once, at most: an open shall not take long, nor a transfer often */
+    uint64_t step; /* bytes at once, at most: an open must not take long, and transfers must not do it often */
 } areas[TB_TRACE_AREAS] = {
 #define AREA(member, step)                                                                                                                \
     {offsetof(struct tb_trace_file, member), sizeof(((struct tb_trace_file *)0)->member), sizeof(((struct tb_trace_file *)0)->member[0]), \
@@ -177,7 +177,7 @@ static bool is_ours(const struct tb_trace *t, const char *path)
     return false;
 }
 
-/* What Darshan leaves out, except where the job's own places lie.  The storage side has only those. */
+/* What Darshan leaves out, except where the job's own places are.  The storage side has only those. */
 static bool is_left_out(const struct tb_trace *t, const char *path)
 {
     static const char *const folders[] = {"/etc/", "/dev/",  "/usr/", "/bin/",  "/boot/", "/lib/",

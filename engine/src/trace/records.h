@@ -89,7 +89,7 @@ int tb_trace_known(struct tb_trace *t, enum tb_trace_module module, const char *
 /* The same of a name that is clean: that of another record. */
 int tb_trace_find_clean(struct tb_trace *t, enum tb_trace_module module, const char *name);
 
-/* One more call on a name, if that lies below the job's places. */
+/* One more call on a name, if it is below the job's places. */
 void tb_trace_count_name(struct tb_trace *t, enum tb_trace_name_call call, const char *path, struct tb_trace_time time);
 
 struct tb_trace_slot *tb_trace_slot_of(struct tb_trace_file *f, enum tb_trace_module module, int number);

@@ -1,6 +1,6 @@
 /*
- * A table by path. The look at a folder and its making are under one mutex, or a second stream would take a new folder for a
- * removed one.
+ * The folders that a mover has brought, and which of them were removed since (stage/copy/brought.h): a table by path. The look
+ * at a folder and its making are under one mutex. Else a second stream would take a new folder for a removed one.
  */
 #include "stage/copy/brought.h"
 

@@ -287,7 +287,7 @@ static bool link_to_known(struct tb_carries *moves, struct tb_carry *m)
 }
 
 /*
- * Made anew: bytes never go into a file of this name that another user made, or that a killed mover left. It has the source's
+ * Always a new file: bytes never go into a file of this name that another user made, or that a killed mover left. It has the source's
  * mode from the first, but that others may not write to it; with an ACL the mode says too little, and no other user may read it.
  */
 static int make_beside(const struct tb_carry *m)

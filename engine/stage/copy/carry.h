@@ -1,5 +1,5 @@
 /*
- * One file, from where it lies to where it belongs, with no moment at which the final name
+ * One file, from where it is to where it belongs, with no moment at which the final name
  * shows less than the whole file.
  *
  * In order: the bytes go into a file beside the destination, are read back and compared; it
@@ -83,7 +83,7 @@ void tb_carry_dress(struct tb_carries *carries, struct tb_carry *carry);
 /* The storage begins to write, and is not waited for; then it is. Each by any thread. */
 void tb_carry_begin_to_sync(const struct tb_carry *carry);
 void tb_carry_sync(struct tb_carry *carry);
-/* The last looks, and the name. After a failure nothing lies beside. */
+/* The last looks, and the name. After a failure nothing is left beside it. */
 void tb_carry_publish(struct tb_carries *carries, struct tb_carry *carry);
 /* After the fsync of its folder: all is closed. */
 void tb_carry_finish(struct tb_carry *carry);

@@ -1,4 +1,7 @@
-/* A list: files of a batch come in the order of their folders, so the one wanted is nearly always the first. */
+/*
+ * The folders that a batch of moves has open (stage/copy/folders.h): files are made in them, and each is synced once. A list,
+ * because files of a batch come in the order of their folders, so the one wanted is nearly always the first.
+ */
 #include "stage/copy/folders.h"
 
 #include <errno.h>

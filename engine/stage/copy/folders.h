@@ -1,5 +1,5 @@
 /*
- * The folders that a batch of moves has open. Files that lie together are opened by their
+ * The folders that a batch of moves has open. Files that are together are opened by their
  * last name in a folder that is open already, and the folder is fsynced once for all of
  * them.
  */

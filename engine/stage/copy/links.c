@@ -1,4 +1,7 @@
-/* A tree by device and inode; what is told of a file last holds. */
+/*
+ * Which destination has the bytes of a file with several names (stage/copy/links.h): the next name becomes a link to it. A tree
+ * by device and inode; what is told of a file last holds.
+ */
 #include "stage/copy/links.h"
 
 #include <search.h>

@@ -1,4 +1,7 @@
-/* Turns are handed out under a mutex and slept for outside it. Time that was not used is not saved up. */
+/*
+ * The bandwidth that all streams of a mover may use together (stage/copy/rate.h). Turns are handed out under a mutex and slept
+ * for outside it. Time that was not used is not saved up.
+ */
 #include "stage/copy/rate.h"
 
 #include <time.h>

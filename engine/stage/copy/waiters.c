@@ -1,4 +1,7 @@
-/* A caller puts its work into a list and works too; threads take from the first of the list until nothing of it is left to take. */
+/*
+ * Calls that wait for the storage, made side by side (stage/copy/waiters.h). A caller puts its work into a list and works too;
+ * threads take from the first of the list until nothing of it is left to take.
+ */
 #include "stage/copy/waiters.h"
 
 #include <stdint.h>
@@ -30,7 +33,7 @@ static void work(struct tb_waiters *w, struct tb_wait *all)
     all->is_open = false; /* by the first that finds nothing left */
 }
 
-/* After the last `at_work--` the work is the caller's again, who may end it at once. */
+/* After the last `at_work--` the work is the caller's again, and the caller may end it at once. */
 static void *run(void *arg)
 {
     struct tb_waiters *w = arg;

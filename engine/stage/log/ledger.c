@@ -157,7 +157,7 @@ static void take_moved(struct tb_ledger *l, char **field, int n)
     set_state(l, e, TB_ENTRY_MOVED);
 }
 
-/* What lies at the destination stays as it was, so `owner` and `content` do, too. A failure has its reason as fourth field. */
+/* What is at the destination stays as it was, so `owner` and `content` do, too. A failure has its reason as fourth field. */
 static void take_end(struct tb_ledger *l, char **field, int n, enum tb_entry_state state)
 {
     struct tb_entry *e = entry_of(l, field, n);
@@ -296,6 +296,7 @@ int tb_ledger_refresh(struct tb_ledger *l)
     return rc;
 }
 
+/* The first failure in a row sets the time: that is how long the log has not taken anything. */
 static void note_failing(struct tb_ledger *l, int rc)
 {
     l->failing = rc;
@@ -305,7 +306,7 @@ static void note_failing(struct tb_ledger *l, int rc)
         l->failing_since_ns = tb_now_ns();
 }
 
-/* The own lines come back by the next read like everybody's, so there is one way into the table. */
+/* The own lines come back by the next read like all others, so there is one way into the table. */
 int tb_ledger_append(struct tb_ledger *l, struct tb_lines *lines)
 {
     if (!lines->n && !lines->error)
@@ -321,6 +322,7 @@ static bool is_from(const struct tb_entry *e, const char *host, const char *sour
     return e->owner && e->origin && strcmp(e->owner, host) == 0 && strcmp(e->origin, source) == 0;
 }
 
+/* Size, modification and change time must all be as they were: a file that was written again is moved again. */
 bool tb_ledger_has_moved(struct tb_ledger *l, const char *host, const char *source, const char *destination, const struct stat *st)
 {
     struct tb_content now = tb_content_of(st);
@@ -342,7 +344,7 @@ bool tb_ledger_owns(struct tb_ledger *l, const char *host, const char *source, c
     return owns;
 }
 
-/* Enqueued and not moved yet, by whichever mover: it is not enqueued a second time. */
+/* Enqueued and not moved yet, by any mover: it is not enqueued a second time. */
 bool tb_ledger_waits(struct tb_ledger *l, const char *destination)
 {
     pthread_mutex_lock(&l->mutex);
@@ -352,7 +354,7 @@ bool tb_ledger_waits(struct tb_ledger *l, const char *destination)
     return waits;
 }
 
-/* For stage-out: what lies there as a stage-in left it is not carried back. */
+/* For stage-out: what is there as a stage-in left it is not carried back. */
 bool tb_ledger_brought(struct tb_ledger *l, const char *path, const struct stat *st)
 {
     struct tb_content now = tb_content_of(st);

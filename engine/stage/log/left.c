@@ -1,4 +1,8 @@
-/* Quotes and backslashes in names are escaped, as the reader of manifests takes them; a reason is a comment before its line. */
+/*
+ * The list of files that were not moved, as a manifest that `tierctl stage` reads (stage/log/left.h). Quotes and backslashes in
+ * names are escaped, as the reader of manifests takes them; a reason is a comment before its line. The list comes to its name
+ * whole.
+ */
 #include "stage/log/left.h"
 
 #include <errno.h>

@@ -58,6 +58,7 @@ int tb_log_open(struct tb_log *log, const char *folder)
     return -EPERM;
 }
 
+/* The log may be closed twice: -1 says that it is. */
 void tb_log_close(struct tb_log *log)
 {
     if (log->fd >= 0)

@@ -1,4 +1,7 @@
-/* Open addressing: an item lies at the first free place from its hash on, and a removal closes the gap that it leaves. */
+/*
+ * A hash table of items by their names (stage/log/table.h). Open addressing: an item is at the first free place from its hash
+ * on, and a removal closes the gap that it leaves, so no mark of a removed item is needed.
+ */
 #include "stage/log/table.h"
 
 #include <errno.h>
@@ -56,7 +59,7 @@ int tb_table_add(struct tb_table *t, const char *name, void *item)
 }
 
 /*
- * What lies after the gap and could lie in it is put there, and leaves the next gap. So no walk from a hash ever ends too
+ * What is after the gap and could be in it is put there, and leaves the next gap. So no walk from a hash ever ends too
  * early.
  */
 void tb_table_remove(struct tb_table *t, const char *name)

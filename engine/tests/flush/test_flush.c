@@ -20,7 +20,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t change;
     bool held;
-    const char *only; /* files whose names begin so are held; NULL: all */
+    const char *only; /* files with names that begin so are held; NULL: all */
     double latency;   /* of the profile of the instances that are started, which have four threads; 0: they have none, */
     double bandwidth; /* and its bandwidth */
     _Atomic int n_writes, n_waiting;

@@ -1,6 +1,6 @@
 /*
  * A small write beside other bytes of its block: when the gap between them is read from the PFS, and that all
- * bytes are right whichever way they came. The PFS below counts reads.
+ * bytes are right, no matter how they came. The PFS below counts reads.
  */
 #include "fixture.h"
 
@@ -75,7 +75,7 @@ static void past_the_end_nothing_is_read(struct fixture *x, int fd)
 static void beside_clean_bytes_nothing_is_read(struct fixture *x, int fd)
 {
     put(x, fd, 'x', 1000, 0);
-    put(x, fd, 'y', 1000, 4096); /* another block, whose bytes stay */
+    put(x, fd, 'y', 1000, 4096); /* another block: its bytes stay */
     flush(x);
     put(x, fd, 'b', 100, 2000);
     put(x, fd, 'c', 100, 2100);

@@ -5,7 +5,7 @@
  *
  *   which file and how many bytes, which part of it, two bytes where, eight bytes what
  *
- * and the log is read back: every region lies in the file and is unpacked, holds whole
+ * and the log is read back: every region is in the file and is unpacked, holds whole
  * records, every record has a name, and the job's text is one text.
  */
 #include "fuzz.h"

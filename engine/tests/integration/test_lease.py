@@ -1,4 +1,4 @@
-"""Who uses an instance is told by its lease: while a process uses it, no other starts over it, recovers it or removes it."""
+"""The lease tells which processes use an instance: while a process uses it, no other starts over it, recovers it or removes it."""
 
 import os
 import re
@@ -464,7 +464,7 @@ class TestSquatter:
 
 @pytest.mark.config(more="max_clients: 64\n")
 class TestTooMany:
-    """Who finds no place in the table of clients would read what the PFS has, which may be older than what was acknowledged."""
+    """A program without a place in the table of clients would read what the PFS has, which may be older than what was acknowledged."""
 
     SLOTS = 64 - 8 - 1  # of programs: 8 are kept for tierctl, the daemon has one
 

@@ -1,7 +1,7 @@
 """Remote tiers: buffers of one node in the memory of others (`medium: remote`).
 
 Two or three nodes of this machine, as in test_shared.py. The RAM is small and there is much of the remote tier, so what is written
-lies in the neighbour's memory, and counters tell so.
+is in the neighbour's memory, and counters tell so.
 """
 
 import os

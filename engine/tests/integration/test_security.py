@@ -162,7 +162,7 @@ class TestAttacks:
 
 
 class TestOpenTiers:
-    """Who could rename an instance's directory."""
+    """Users who could rename an instance's directory."""
 
     def test_a_tier_that_all_may_rename_in_is_refused(self, instance: Instance) -> None:
         (instance.root / "nvme").chmod(0o777)

@@ -451,7 +451,7 @@ static void hotter_files_lie_higher(void **state)
         p.h.tier[t].room = 8 * UNIT;
     for (uint32_t f = 0; f < 4; f++)
         use(&p, &files, f, accesses[f]);
-    static const uint32_t expected[4] = {2, 0, 1, 2}; /* a half of the hottest lies one lower, a quarter two */
+    static const uint32_t expected[4] = {2, 0, 1, 2}; /* a half of the hottest is one lower, a quarter two */
     for (uint32_t f = 0; f < 4; f++) {
         place_of_file(&p, &files, f, UNIT, &placed);
         assert_int_equal(placed.part[0].tier, expected[f]);
@@ -482,7 +482,7 @@ static uint32_t tier_beside(struct paper *p, uint64_t offset, struct tb_neighbou
     return placed.part[0].tier;
 }
 
-/* One unit is bytes 64 KiB to 192 KiB of the file; what lies next to it is another's. */
+/* One unit is bytes 64 KiB to 192 KiB of the file; what is next to it is another's. */
 static void bytes_of_a_unit_join_its_others(void **state)
 {
     (void)state;

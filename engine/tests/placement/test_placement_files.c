@@ -1,4 +1,4 @@
-/* Placement of real files: where their bytes lie under the policies that look at files, and that none is lost. */
+/* Placement of real files: where their bytes are under the policies that look at files, and that none is lost. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -142,7 +142,7 @@ static void rules_are_kept(void **state)
     int checkpoint = open_named(&x, "checkpoint.1"), other = open_named(&x, "other");
     write_at(&x, checkpoint, 0, 4096);
     assert_int_equal(tier_of(&x, checkpoint, 0), 2);
-    write_at(&x, checkpoint, MIB, 4 * MIB - 2 * BUFFER); /* fills the burst buffer, but for a buffer */
+    write_at(&x, checkpoint, MIB, 4 * MIB - 2 * BUFFER); /* fills the burst buffer, except for a buffer */
     write_at(&x, checkpoint, 6 * MIB, 3 * BUFFER);
     assert_int_equal(tier_of(&x, checkpoint, 6 * MIB), 2);
     assert_int_equal(tier_of(&x, checkpoint, 6 * MIB + 2 * BUFFER), 1); /* its second choice */
@@ -242,7 +242,7 @@ static uint32_t tier_of_all(struct fixture *x, int fd, uint64_t from, uint64_t t
 
 #define AT 5000u /* where the first data set begins: no buffer's end is one's end, nor a chunk's */
 
-/* The buffers that lie in a data set as a whole. */
+/* The buffers that are in a data set as a whole. */
 static uint32_t tier_of_set(struct fixture *x, int fd, uint64_t set, uint64_t bytes)
 {
     uint64_t from = AT + set * bytes, to = from + bytes;
@@ -293,7 +293,7 @@ static void a_table_says_what_belongs_together(void **state)
     fixture_stop(&x);
 }
 
-/* A chunked data set: its pieces lie between another's, all in one tier; a name that changes takes its units along. */
+/* A chunked data set: its pieces are between another's, all in one tier; a name that changes takes its units along. */
 static void a_unit_may_be_many_ranges(void **state)
 {
     (void)state;
@@ -331,7 +331,7 @@ static void bad_tables_are_refused(void **state)
         {"file *\n0 0 /a\n", "units:2: 0 0 /a: allowed: OFFSET LENGTH UNIT"},
         {"file *\n0 10\n", "units:2: 0 10: allowed: OFFSET LENGTH UNIT"},
         {"file *\n9223372036854775807 1 /a\n", "units:2: 9223372036854775807 1 /a: allowed: OFFSET LENGTH UNIT"},
-        {"file *\n0 10 /a\n9 10 /b\nfile b\n0 1 /a\n", "units:4: byte 9 of *: lies in two ranges"},
+        {"file *\n0 10 /a\n9 10 /b\nfile b\n0 1 /a\n", "units:4: byte 9 of *: is in two ranges"},
     };
     struct fixture x;
     struct tb_error err;

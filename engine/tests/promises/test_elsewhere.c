@@ -1,5 +1,5 @@
 /*
- * `fsync: tier` where no directory tier has buffers of the size that the bytes lie in: they go on in buffers of another
+ * `fsync: tier` where no directory tier has buffers of the size that the bytes are in: they go on in buffers of another
  * size there, and the PFS is not written.
  */
 #include "fixture.h"

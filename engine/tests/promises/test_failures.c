@@ -242,7 +242,7 @@ static void a_close_that_fails_keeps_the_bytes(void **state)
 }
 
 /*
- * The system reports lost bytes once to each descriptor, whichever process wrote them; the next sync returns 0. So what was in
+ * The system reports lost bytes once to each descriptor, no matter which process wrote them; the next sync returns 0. So what was in
  * the slab, or in the journal, is promised on the PFS.
  */
 static void what_a_failed_sync_covered_is_not_believed(void **state)

@@ -50,7 +50,7 @@ static void it_lies_in_the_directory_named(void **state)
     assert_true(layout.total_bytes <= x.config.tiers[0].capacity);
     assert_int_equal(tb_engine_attach(x.name, tb_io_libc(), &second), 0);
     tb_instance_info(second, &info);
-    assert_int_equal(info.n_clients, 1); /* but for the handle that asks */
+    assert_int_equal(info.n_clients, 1); /* except for the handle that asks */
     tb_engine_detach(second);
     fixture_stop(&x);
     assert_int_equal(lstat(link_path, &st), -1);

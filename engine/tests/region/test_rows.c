@@ -1,4 +1,7 @@
-/* Writes that take and publish buffers by the row: cut short where a slab, a tier or all of them end, and seen by readers whole or not at all. */
+/*
+ * Writes that take and publish buffers by the row: cut short where a slab, a tier or all of them end, and seen by readers whole or
+ * not at all.
+ */
 #include "fixture.h"
 
 #include <errno.h>
@@ -165,7 +168,7 @@ struct race {
     _Atomic uint32_t n_torn, n_reads;
 };
 
-/* The write lies in one chunk, so a read of it sees all of it or nothing. */
+/* The write is in one chunk, so a read of it sees all of it or nothing. */
 static void *read_beside(void *arg)
 {
     struct race *r = arg;

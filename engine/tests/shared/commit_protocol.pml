@@ -6,7 +6,7 @@
  * Left out: blocks of which a part can't go alone, lost messages, cuts.
  *
  * SCENE says what the workers do. WHOLE: of two writes that nothing orders one is there as a whole. What is wrong on purpose:
- * NO_TURN: commits, ends and letting go of one file meet. SILENT: a write that a flush took along is told to nobody. TEARS: a write that
+ * NO_TURN: commits, ends and letting go of one file meet. SILENT: a write that a flush took along is told to no node. TEARS: a write that
  * lost a part while it was under way is left so.
  */
 #ifndef CELLS

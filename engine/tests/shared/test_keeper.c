@@ -1,4 +1,4 @@
-/* Who has which bytes of a file: what the keeper answers to commits, and to nodes that let go, end, cut and remove. */
+/* Which node has which bytes of a file: what the keeper answers to commits, and to nodes that let go, end, cut and remove. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -107,7 +107,7 @@ static void test_a_commit_is_elsewhere_for_others(void **state)
     assert_int_equal(reply.told.n, 2);
 }
 
-/* Who asks is sent to the new owner from then on, and the older one is to let go. */
+/* A node that asks is sent to the new owner from then on, and the older one is to let go. */
 static void test_a_commit_counts_at_once(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void test_a_list_of_before_a_flush_is_void(void **state)
     expect(0, 0, 100, 2);
 }
 
-/* Else nobody would tell the other node to let go, if the answer to the commit was lost. */
+/* Else the other node would not be told to let go, if the answer to the commit was lost. */
 static void test_what_has_to_go_is_told_until_it_has_gone(void **state)
 {
     (void)state;

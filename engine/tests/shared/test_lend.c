@@ -1,6 +1,6 @@
 /*
- * Memory that is lent to other nodes: each has its own, nothing outside it is touched, what is late changes nothing, and what was given back
- * is never read as zeros. And places: each buffer has one of its own, whatever the number of nodes.
+ * Memory that is lent to other nodes: each has its own, nothing outside it is touched, what is late changes nothing, and what was
+ * given back is never read as zeros. And places: each buffer has one of its own, whatever the number of nodes.
  */
 #include "fixture.h"
 
@@ -134,7 +134,7 @@ static void test_nothing_is_lent(void **state)
     lend_end(l);
 }
 
-/* Of each node that lends, the places of one borrower's buffers lie in its section and apart; and all lend about as many. */
+/* Of each node that lends, the places of one borrower's buffers are in its section and apart; and all lend about as many. */
 static void test_each_buffer_has_its_place(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-"""The protocol of `nodes: shared` as a model (commit_protocol.pml), whose steps spin tries in all orders.
+"""The protocol of `nodes: shared` as a model (commit_protocol.pml): spin tries its steps in all orders.
 
 What the protocol is to prevent is taken from it in turn, and then spin must find an order that goes wrong: else the
 model sees nothing. With TB_HISTORIES above 1 (`ci/torture nodes`) all scenes are tried, with two cells: some minutes.

@@ -88,7 +88,7 @@ class Site:
         return {str(p.relative_to(self.pfs)) for p in self.pfs.rglob("*")} - {"spectral.log"}
 
     def assert_same(self) -> None:
-        """Each file of bb is in pfs with its bytes, and nothing lies beside."""
+        """Each file of bb is in pfs with its bytes, and nothing else is there."""
         for path in self.bb.rglob("*"):
             twin = self.pfs / path.relative_to(self.bb)
             if path.is_symlink():

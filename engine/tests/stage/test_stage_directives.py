@@ -356,7 +356,7 @@ def test_the_list_of_what_is_left_is_a_manifest(site: Site) -> None:
         ),
         (
             "#DW stage_in type=directory source={root}/folder destination={root}/folder/in",
-            "lies in its source {root}/folder",
+            "is in its source {root}/folder",
         ),
         (
             "#DW stage_in type=file source={root}/input destination={root}/pfs",
@@ -388,7 +388,7 @@ def test_a_destination_that_lies_in_its_source_by_a_link_is_refused(
     (site.root / "l").symlink_to("s")
     (site.root / "k").symlink_to("f")
     (site.root / "manifest").write_text(f"{source} {destination}\n")
-    assert "lies in its source" in stage(site, "--manifest", "manifest", status=2)
+    assert "is in its source" in stage(site, "--manifest", "manifest", status=2)
     assert [p.name for p in (site.root / "s").iterdir()] == ["x"]
 
 

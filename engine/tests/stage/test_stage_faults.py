@@ -452,6 +452,6 @@ def test_the_folders_of_a_list_are_fsynced_before_its_files_are_told(site: Site)
 
 
 def test_a_clock_that_is_ahead_of_the_files_makes_none_old(site: Site) -> None:
-    """Where the folder is another machine's, whose clock gives files their times."""
+    """Where the folder is another machine's, and that machine's clock gives files their times."""
     site.run("echo > bb/x", fault="clock:1:1:60")
     site.assert_same()

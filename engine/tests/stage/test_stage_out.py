@@ -75,7 +75,7 @@ def test_folders_that_lie_in_each_other_by_a_link_are_refused(site: Site, inner:
     (site.bb / "in").mkdir()
     site.pfs.rmdir()
     site.pfs.symlink_to(site.root / inner)
-    assert "they lie in each other" in site.run("touch bb/ran", status=2).stderr
+    assert "one is inside the other" in site.run("touch bb/ran", status=2).stderr
     assert not (site.bb / "ran").exists()
 
 
@@ -197,7 +197,7 @@ def test_a_log_of_progress_grows(site: Site) -> None:
 
 
 def on_a_terminal(site: Site, script: str, more: str, columns: int) -> list[str]:
-    """What `tierctl run` shows there, each time that it begins the line anew."""
+    """What `tierctl run` shows there, each time that it begins the line again."""
     config = site.config(more)
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -284,7 +284,7 @@ def test_a_folder_of_a_list_that_cannot_be_made_is_named(site: Site) -> None:
 
 
 def test_a_wait_for_a_folder_that_no_mover_knows_is_refused(site: Site) -> None:
-    """A wrong PFS_DIR is not a stage-out whose files were all moved."""
+    """A wrong PFS_DIR is not a stage-out with all files moved."""
     env = site.environment() | {"PERSIST_DIR": str(site.root / "none")}
     out = subprocess.run([TIERCTL, "wait"], env=env, capture_output=True, text=True, timeout=60)
     assert out.returncode == 2 and f"{site.pfs}/spectral.log is not there" in out.stderr
@@ -522,7 +522,7 @@ def test_the_same_name_from_two_nodes_is_a_clash(site: Site) -> None:
     ("change", "words"),
     [
         ({"PFS_DIR": ""}, "PERSIST_DIR is set and PFS_DIR is not"),
-        ({"PFS_DIR": "{root}/bb/in"}, "lie in each other"),
+        ({"PFS_DIR": "{root}/bb/in"}, "one is inside the other"),
         ({"PFS_DIR": "{root}/none"}, "No such file"),
         ({"PERSIST_DIR": "{root}/none"}, "No such file"),
     ],
@@ -571,7 +571,7 @@ def test_a_node_local_folder_in_mode_scratch_is_refused(site: Site, by: str) -> 
     }
     words = [TIERCTL, "run", "-c", config, "--", "touch", "ran"]
     out = subprocess.run(words, env=env, cwd=site.root, capture_output=True, text=True, timeout=60)
-    assert out.returncode == 2 and f"{site.bb}: lies in {site.root}, whose mode is scratch" in out.stderr, (
+    assert out.returncode == 2 and f"{site.bb}: is in {site.root}, which has mode scratch" in out.stderr, (
         out.stderr
     )
     assert not (site.root / "ran").exists()

@@ -1,4 +1,4 @@
-/* Every call is made once, whoever makes it; those that wait do so side by side; where none waits no thread is woken. */
+/* Every call is made once, by any thread; those that wait do so side by side; where none waits no thread is woken. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -58,7 +58,7 @@ void all_met(void)
 {
     for (size_t i = 0; i < MEETINGS; i++)
         if (meetings[i].at)
-            fail_msg("no one came to \"%s\"", meetings[i].at);
+            fail_msg("no process came to \"%s\"", meetings[i].at);
 }
 
 void forget_meetings(void)

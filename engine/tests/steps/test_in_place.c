@@ -1,4 +1,4 @@
-/* Writes that replace dirty bytes go on beside the chunk's lock: who takes it waits for them, and they wait for who has it. */
+/* Writes that replace dirty bytes go on beside the chunk's lock: a taker of the lock waits for them, and they wait for its holder. */
 #include "scene.h"
 
 #include <errno.h>
@@ -138,7 +138,7 @@ static void write_last_blocks(struct scene *s)
     put(s, '3', 8192, 57344);
 }
 
-/* A write of other bytes comes to its end meanwhile: this one would wait for it for ever. */
+/* A write of other bytes comes to its end in that time: this one would wait for it for ever. */
 static void write_beside_and_wait(struct scene *s)
 {
     begin_beside(s, write_last_blocks);

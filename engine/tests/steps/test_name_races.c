@@ -9,7 +9,7 @@ static void replace_file(struct scene *s)
     s->other = make(s, "f");
 }
 
-/* Who unlinks had looked the name up when another made it another file's. */
+/* A process that unlinks had looked the name up when another made it another file's. */
 static void unlinked_while_replaced(void **state)
 {
     struct scene *s = *state;

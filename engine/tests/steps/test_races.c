@@ -303,7 +303,7 @@ static uint32_t take_and_end(struct scene *s)
 
 /*
  * A flush thread has taken a file and not claimed it yet. Another client is killed with the
- * queue's lock, and the queue is made anew: the file must not be in it. It would be there
+ * queue's lock, and the queue is made again: the file must not be in it. It would be there
  * twice after the next close, and the files after it would be in no list.
  */
 static void taken_while_the_queue_is_mended(void **state)

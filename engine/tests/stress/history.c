@@ -9,7 +9,7 @@
  * another configuration; its last call reads the file on the PFS, after a drain.
  *
  * What it holds the engine to: every call takes effect at one instant, as POSIX
- * has it for regular files, also where it lies across blocks and buffers.  The
+ * has it for regular files, also where it covers several blocks and buffers.  The
  * exceptions are those of docs/compatibility.md: a call across a chunk's border is
  * one in each chunk, and where a read ends may be older than its cells.  Kernels
  * give less: on ext4 and tmpfs readers take no lock and meet any bytes of a write

@@ -1,5 +1,5 @@
 /*
- * Files that are large because of where their bytes lie: sparse, to 2^43 and,
+ * Files that are large because of where their bytes are: sparse, to 2^43 and,
  * where the file system goes so far, to 2^63.  A twin beside the managed folder
  * gets the same calls by libc alone: results, errors, sizes and, after the
  * drain, bytes must be the same.

@@ -2,8 +2,8 @@
  * Random operations against a model in plain memory, by several ranks at once.
  *
  * A rank owns two files: it writes, reads, truncates, renames (itself, over its
- * other file, or the directory they lie in), unlinks while open and makes them
- * anew, while flush threads of the instance flush and buffers are reclaimed
+ * other file, or the directory they are in), unlinks while open and makes them
+ * again, while flush threads of the instance flush and buffers are reclaimed
  * and moved between tiers under it.  In a file that all ranks share it owns every n-th range.  What it
  * reads must be the model's bytes at any time; at quiescent points the region
  * must be valid, and after the drain the PFS must hold the model's bytes.

@@ -9,7 +9,7 @@
  * earliest return, last its latest begin.  Where first < last the page must have held
  * the value all the time between: such a zone is forward, and no two may overlap.
  * Else the cluster fits one instant of [last, first]: a backward zone, which may
- * not lie inside a forward one.  And no read returns before its write began.
+ * not be inside a forward one.  And no read returns before its write began.
  */
 #include "stress.h"
 

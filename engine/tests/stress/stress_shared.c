@@ -2,12 +2,12 @@
  * Two files that several write to at once.
  *
  * One file written by all ranks.  Records interleave: rank r owns every n-th
- * record of an odd size, so that neighbours share blocks.  After them lie
+ * record of an odd size, so that neighbours share blocks.  After them come
  * blocks that every rank rewrites whole.  After the drain each record holds its
  * owner's last write, each block the last write that one of the ranks made to it.
  *
  * And one that some write and append to while others set its length: a record is
- * whole or a hole at any time, and what lies past the end is gone for good:
+ * whole or a hole at any time, and what is past the end is gone for good:
  * when all is quiet and the file is made longer, it holds zeros there.
  */
 #include "instance/background.h"
@@ -178,7 +178,7 @@ static void check_lines(struct worker *w, int fd)
     for (uint32_t k = 0; k < LINES; k++) {
         const unsigned char *line = bytes + (size_t)k * LINE;
         bool is_hole = line[0] == 0 && memcmp(line, line + 1, LINE - 1) == 0;
-        must(is_hole || (off_t)(k + 1) * LINE <= st.st_size, "line %u lies past the end at %lld and is back", k, (long long)st.st_size);
+        must(is_hole || (off_t)(k + 1) * LINE <= st.st_size, "line %u is past the end at %lld and is back", k, (long long)st.st_size);
         must(is_hole || stamp_read(line, LINE, k, &s), "line %u is neither whole nor a hole", k);
     }
 }

@@ -1,5 +1,5 @@
 /*
- * Reads of bytes that lie in several tiers: devices are told first, work side by side, no byte is copied in vain, and
+ * Reads of bytes that are in several tiers: devices are told first, work side by side, no byte is copied in vain, and
  * what is read again goes up only as long as that makes the read faster. The layer below notes what slabs are asked for.
  */
 #include "fixture.h"

@@ -28,7 +28,7 @@ static void the_second_miss_stages_in(void **state)
         fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
         fixture_start(&x);
         make_file(&x, "f", BYTES - 100, 1);
-        for (int pass = 1; pass <= 4; pass++) { /* each opens the file anew: what was seen outlives its record */
+        for (int pass = 1; pass <= 4; pass++) { /* each opens the file again: what was seen outlives its record */
             int fd = open_file(&x, "f");
             uint64_t from_pfs = read_pass(&x, fd, BYTES - 100, transfers[i], 1);
             assert_int_equal(TB_IO(x.io, close, fd), 0);
@@ -328,7 +328,7 @@ static struct tb_io *dawdling(void)
     return &io;
 }
 
-/* Readers that stage in while the file is cut and grows: what lies past a cut reads as zeros or as what was written since. */
+/* Readers that stage in while the file is cut and grows: what is past a cut reads as zeros or as what was written since. */
 struct cutter {
     struct fixture *x;
     _Atomic bool stop;

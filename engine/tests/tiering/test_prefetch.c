@@ -185,7 +185,7 @@ static void what_changes_meanwhile_is_not_prefetched(void **state)
     assert_int_equal(TB_IO(x.io, rename, path, fixture_path(&x, "g"), 0), 0);
     make_file(&x, "f", BYTES, 14); /* a stranger with the name */
     prefetch_all(&x, &p);
-    assert_int_equal(x.engine->header->totals.prefetched, 200000 - 3 * 4096 - 8192); /* but for the two pages of the write */
+    assert_int_equal(x.engine->header->totals.prefetched, 200000 - 3 * 4096 - 8192); /* except for the two pages of the write */
     assert_int_equal(TB_IO(x.io, pread, fd, bytes, BYTES, 0), 200000);
     for (size_t i = 0; i < 200000; i++)
         assert_int_equal(bytes[i], i >= 100000 && i < 104096 ? 7 : pattern(i, 11));

@@ -81,7 +81,7 @@ struct scene {
     int fd;
     uint32_t file;
     char *bytes;   /* what the file is to have, */
-    bool *unknown; /* but for what a write failed to change */
+    bool *unknown; /* except for what a write failed to change */
 };
 
 static void start_with(struct fixture *x, enum tb_mode mode)

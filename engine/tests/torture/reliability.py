@@ -1,6 +1,6 @@
 """Totals over runs: a table to which each run of a part adds a row.
 
-Numbers are written as they were counted.  The lines of totals are made anew from all rows.  A run writes to
+Numbers are written as they were counted.  The lines of totals are made again from all rows.  A run writes to
 build/reliability.md; one that is to be kept in the project names docs/reliability.md (make torture RECORD=1).
 
 reliability.py --record FILE --fsx OUTPUT [--failed]    the row of torture_fsx, of its OUTPUT
@@ -36,7 +36,7 @@ class Row:
 
 
 def commit() -> str:
-    """Of the sources that this file is in; with a mark where they differ from it, but for the rows of this run."""
+    """Of the sources that this file is in; with a mark where they differ from it, except for the rows of this run."""
 
     def git(*words: str) -> str:
         here = Path(__file__).parent

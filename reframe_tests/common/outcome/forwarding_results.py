@@ -1,4 +1,4 @@
-"""What one launch of tb-forge or of FORGE wrote, whichever it was."""
+"""What one launch of tb-forge or of FORGE wrote, in either format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far did the ranks of a launch come? From its Darshan log, whichever program wrote it."""
+"""How far did the ranks of a launch come? From its Darshan log, no matter which program wrote it."""
 
 from __future__ import annotations
 

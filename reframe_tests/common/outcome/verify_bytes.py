@@ -28,7 +28,7 @@ class Content:
 def check(base: Path, ranks: int, transfer: int, block: int, *, shared: bool) -> Content:
     """All files (or the shared file) of a run; whole transfers of noughts are holes.
 
-    A link leads to bytes that lie elsewhere: they are wrong.
+    A link leads to bytes that are elsewhere: they are wrong.
     """
     right = wrong = 0
     problem: str | None = None

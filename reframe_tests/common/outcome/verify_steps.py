@@ -93,7 +93,7 @@ def _hacc(steps: Steps, folder: Path) -> bool:
 
 
 def header(steps: Steps, count: int) -> bytes:
-    """What lies where, in 64-bit words, and for each rank its particles and its number."""
+    """Where each variable is, in 64-bit words, and for each rank its particles and its number."""
     n = steps.ranks
     made = [0, _META, steps.header, HACC_RECORD, count * n, count * n, n, 1, 0]
     made += [0] * (_META - len(made)) + [count] * n + list(range(n))

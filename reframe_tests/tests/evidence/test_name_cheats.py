@@ -26,7 +26,7 @@ DONE = {
     "no stat": ("-F -C -E -r -n 60 -N 1 -w 100 -e 100", "File stat"),
     "no read": ("-F -C -T -r -n 60 -N 1 -w 100 -e 100", "File read"),
     "nothing removed": ("-F -C -T -E -n 60 -N 1 -w 100 -e 100", "File removal"),
-    "a rank looks at its own files": ("-F -C -T -E -r -n 60 -w 100 -e 100", "who looks at what"),
+    "a rank looks at its own files": ("-F -C -T -E -r -n 60 -w 100 -e 100", "which rank looks at what"),
     "smaller files": ("-F -C -T -E -r -n 60 -N 1 -w 10 -e 10", "bytes of File creation"),
     "files are opened, not read": ("-F -C -T -E -r -n 60 -N 1 -w 100", "bytes of File read"),
 }
@@ -157,7 +157,7 @@ def test_another_ranks_files_where_a_rank_shall_look_at_its_own(
 ) -> None:
     place, told, application = honest
     found = mdtest_testimony(asked_for(RIGHT.replace("-N 1", "-N 2"), 60, place), told, application)
-    assert [x.what for x in found.disagreements] == ["who looks at what"]
+    assert [x.what for x in found.disagreements] == ["which rank looks at what"]
 
 
 def test_one_file_made_and_looked_at_over_and_over(honest: tuple[Path, MdtestOutput, Traces]) -> None:

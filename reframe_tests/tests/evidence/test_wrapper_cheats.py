@@ -245,7 +245,7 @@ def test_a_script_that_cheats(name: str, place: Path) -> None:
 
 
 def compiled(library: Path, source: str) -> None:
-    """A library that lies between a program and libc."""
+    """A library that is between a program and libc."""
     compiler = shutil.which("cc")
     if not compiler:
         pytest.skip("needs cc")

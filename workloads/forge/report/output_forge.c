@@ -20,6 +20,7 @@ void tb_output_begin(struct tb_output *o, const char *directory, const char *nam
         tb_fail(o->part, "open", -1, strerror(errno));
 }
 
+/* The file comes to its name when it is whole: a reader never sees a part, and a failed run leaves an older one. */
 void tb_output_end(struct tb_output *o)
 {
     bool bad = ferror(o->file) != 0;
@@ -56,6 +57,7 @@ static void write_times(void *with, int64_t job, const struct tb_access *p, cons
     fprintf(out, " data: %.5lf MB\n bandwidth: %.5lf MB/s\n" RULE, (double)o->bytes / TB_MIB, tb_bandwidth(o));
 }
 
+/* The header first, then a block for each access pattern. */
 static void write_time(const struct tb_report *r)
 {
     struct tb_output o;
@@ -80,6 +82,7 @@ static void write_stats(const struct tb_report *r, int64_t rank)
     tb_output_end(&o);
 }
 
+/* An end is computed from the longest rank, as the report does it. */
 static void log_transfer(void *with, int64_t job, const struct tb_access *p, const struct tb_outcome *o)
 {
     const char *what = tb_operation_name(p->operation);

@@ -59,7 +59,7 @@ def test_range_locks(ior: Ior) -> None:
 
 
 def test_hdf5_over_an_old_file(ior: Ior) -> None:
-    """With -E a file need not exist, and one of another shape is made anew."""
+    """With -E a file need not exist, and one of another shape is made again."""
     for size in ("-t 8 -b 64 -s 2", "-t 8 -b 16"):
         ior.run(f"-a HDF5 -w -E -r -R -k -F -G 5 {size}", ranks=1)
     assert ior.of_rank(0).stat().st_size == 2064

@@ -21,7 +21,7 @@ if [ "$form" = long ]; then
 fi
 policies=${TB_POLICIES:-$policies} cases=${TB_CASES:-$cases}
 
-# IOR's options, but for the file; @ is each library of MPI-IO.  16 MiB at most, four ranks.
+# IOR's options, except for the file; @ is each library of MPI-IO.  16 MiB at most, four ranks.
 declare -A options=(
     [posix-segments]="-a POSIX -b 4m -t 1m"
     [posix-files]="-a POSIX -F -b 4m -t 256k -e"
@@ -57,7 +57,7 @@ declare -A trees=(
     [shared]="-F -S -n 10"
 )
 
-# site_tiers LAYOUT POLICY: that file of configs/tiers as it is, but for its sizes, its models (too slow) and the flush
+# site_tiers LAYOUT POLICY: that file of configs/tiers as it is, except for its sizes, its models (too slow) and the flush
 site_tiers() {
     local background=false policy=$2 fsync=tier
     [ "$policy" = background ] && policy=on-close background=true

@@ -2,7 +2,7 @@
  * Every wrapped call by its own name, in the current folder, which is managed
  * and flushed by hand only.  What was written must be read back by each call,
  * and a raw system call must not find it: so a call that slips past the adapter
- * shows, whichever side of the pair it is on.
+ * shows, on either side of the pair.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -265,7 +265,7 @@ static void links(void)
     CHECK(unlink("moved-link") == 0 && holds("target", TEXT) && unlink("target") == 0 && access("target", F_OK) < 0);
 }
 
-/* A relative name goes by the directory that is the working one now. */
+/* A relative name starts at the directory that is the working one now. */
 static void relative(void)
 {
     char before[PATH_MAX], now[PATH_MAX];
@@ -296,7 +296,7 @@ static void descriptors(void)
     close(a);
 }
 
-/* Whoever gets it knows nothing of the engine. */
+/* The program that gets it knows nothing of the engine. */
 static void send_descriptor(int fd)
 {
     union {

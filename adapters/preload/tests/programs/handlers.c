@@ -59,7 +59,7 @@ static void signal_in(int microseconds)
     setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, microseconds}}, NULL);
 }
 
-/* Whoever repairs after a client that is gone looks at everything. */
+/* A repair after a client that is gone looks at everything. */
 static void come_and_go(void)
 {
     pid_t pid = fork();

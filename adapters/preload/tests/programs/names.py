@@ -131,8 +131,8 @@ Path("d/e/f").unlink()
 os.rmdir("d/e")
 os.mkdir("other")
 os.symlink("../other", "d/e")
-Path("d/e/f").write_text("behind a link")
-assert read("other/f") == "behind a link" and os.path.realpath("d/e/f") == f"{top}/other/f"
+Path("d/e/f").write_text("through a link")
+assert read("other/f") == "through a link" and os.path.realpath("d/e/f") == f"{top}/other/f"
 
 # Pipes and sockets have names, too; an address may be longer in its real place than as it was given.
 os.mkfifo("pipe")

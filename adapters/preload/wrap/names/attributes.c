@@ -47,6 +47,7 @@ static const struct timespec *of_seconds(const struct utimbuf *t, struct timespe
     return out;
 }
 
+/* As for of_seconds. Microseconds out of range become nanoseconds out of range. */
 static const struct timespec *of_micros(const struct timeval t[2], struct timespec out[2])
 {
     for (int i = 0; t && i < 2; i++) {
@@ -76,10 +77,12 @@ TB_WRAPPER int mknodat(int at, const char *path, mode_t mode, dev_t device)
     return tb_path_real_of(&at, &path, TB_NAME_MAKE, &p) ? REAL(mknodat)(at, path, mode, device) : -1;
 }
 
+/* The directory form does the work, so that both follow one rule. */
 TB_WRAPPER int mknod(const char *path, mode_t mode, dev_t device)
 {
     return mknodat(AT_FDCWD, path, mode, device);
 }
+/* A pipe has no bytes in tiers: only its name is the engine's. */
 TB_WRAPPER int mkfifoat(int at, const char *path, mode_t mode)
 {
     return mknodat(at, path, (mode & ~(mode_t)S_IFMT) | S_IFIFO, 0);
@@ -89,6 +92,7 @@ TB_WRAPPER int mkfifo(const char *path, mode_t mode)
     return mkfifoat(AT_FDCWD, path, mode);
 }
 
+/* A later flush would set the time again. Its error shows at the next fsync or close; this call keeps its own errno. */
 static void flush_descriptor(int fd)
 {
     int saved = errno;

@@ -155,7 +155,7 @@ static int leave_address(const struct address *a, int rc)
     return rc;
 }
 
-/* The name is made where it lies, which may be too long for an address. */
+/* The name is made where it really is, and that path may be too long for an address. */
 TB_WRAPPER int bind(int fd, const struct sockaddr *address, socklen_t length)
 {
     struct address a;

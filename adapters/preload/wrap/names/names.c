@@ -1,7 +1,7 @@
 /*
  * Calls on names that change a file's identity: unlink, rename, link, mkdir. They are chain
  * operations, because the engine keeps records of files and journals what happens to their
- * names. Two names may lie under different prefixes, or one of them under none.
+ * names. Two names may be under different prefixes, or one of them under none.
  */
 #include <fcntl.h>
 #include <stdio.h>

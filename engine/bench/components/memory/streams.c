@@ -1,7 +1,7 @@
 /*
  * tb-components-streams SYSTEM: fwrite of various sizes by an unmodified program.
  *
- * Each operation is one fwrite of 64 bytes to 16 KiB to a stream that begins anew after
+ * Each operation is one fwrite of 64 bytes to 16 KiB to a stream that begins again after
  * 64 MiB.  `files` is a file in $TMPDIR: the page cache as it is, or the engine where this
  * program runs under the adapter.  The names of allocators are a stream in
  * memory of malloc: each transfer of the C library is copied into a piece of its own, which
@@ -145,7 +145,7 @@ static void write_some(struct tb_job *job, void *arg, long from, long to)
     }
 }
 
-/* A stream in memory has only what was written since it began anew. */
+/* A stream in memory has only what was written since it began again. */
 static void read_all(struct tb_job *job, void *arg, long from, long to)
 {
     static char bytes[LARGEST];

@@ -35,7 +35,7 @@ static const char *in_folder(const char *name)
 }
 
 /*
- * The chain of a process whose TB_FAULT is `text`; its model costs nothing. The variable is gone again before another chain
+ * The chain of a process with `text` as its TB_FAULT; its model costs nothing. The variable is gone again before another chain
  * is made.
  */
 static struct tb_io *chain_with(const char *text)

@@ -7,7 +7,7 @@
  *   - debt is a duration, so what a program computes between two operations
  *     comes on top of the device's time and does not silently pay for it;
  *   - inside one section (an operation, or a defer) real time counts: it lasts
- *     as long as the device or the machine needs, whichever is longer;
+ *     as long as the device or the machine needs, the longer of the two;
  *   - a sleep that overshoots leaves a small negative lead, from which the next
  *     operation starts, so that rates don't drift low. Idle time leaves none.
  *
@@ -166,7 +166,7 @@ static void section_open(void)
         self.model_ns = timing->now_ns() + (uint64_t)self.lead_ns;
 }
 
-/* The section took as long as the machine or the device needed, whichever was longer. */
+/* The section took as long as the machine or the device needed, the longer of the two. */
 static void section_close(void)
 {
     if (self.model_ns == 0)

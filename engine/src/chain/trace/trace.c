@@ -1,4 +1,7 @@
-/* The trace layer; see chain/trace/trace.h.  Calls that fail moved nothing and are left out, as Darshan leaves them out. */
+/*
+ * The trace layer (chain/trace/trace.h): it times each call of the layers below, and records it for its file. Calls that fail
+ * moved nothing and are left out, as Darshan leaves them out.
+ */
 #include "chain/trace/trace.h"
 
 #include <assert.h>

@@ -36,7 +36,7 @@ static void note(struct undo *u, const struct tb_undo *r, const void *bytes)
     size_t n = sizeof(*r) + (size_t)r->length;
     char *both = malloc(n);
     if (!both)
-        abort(); /* a test that goes on would prove nothing */
+        abort();
     memcpy(both, r, sizeof(*r));
     if (r->length)
         memcpy(both + sizeof(*r), bytes, (size_t)r->length);
@@ -46,9 +46,8 @@ static void note(struct undo *u, const struct tb_undo *r, const void *bytes)
 }
 
 /*
- * What the file has from `offset` on, through a descriptor of our own: the caller's may be write-only. Past the end there
- * is nothing to note: `size` says where the file ended. A file that cannot be read ends the process, as undoing it would be
- * a guess.
+ * What the file has from `offset` on, through a descriptor of our own: the caller's may be write-only. Past its end, `size`,
+ * there is nothing to note. A file that cannot be read ends the process, as undoing it would be a guess.
  */
 static void note_bytes(struct undo *u, int fd, enum tb_undo_kind kind, uint64_t offset, uint64_t length)
 {
@@ -125,7 +124,6 @@ static void undo_free(struct tb_io *io)
 static const struct tb_io_ops undo_ops = {
     .name = "undo", .pwrite = undo_pwrite, .ftruncate = undo_ftruncate, .fsync = undo_fsync, .free = undo_free};
 
-/* The log is written through the base, so that no fault or model counts it. */
 struct tb_io *tb_io_undo_new(const struct tb_io_place *place, const char *text, struct tb_io *next)
 {
     (void)place;

@@ -139,7 +139,7 @@ def test_a_sync_that_does_not_hold_is_found(
 
 
 def test_syncs_of_two_places_may_have_one_number() -> None:
-    """Each place of a process counts its own, and a program that is executed begins anew with its number."""
+    """Each place of a process counts its own, and a program that is executed begins again with its number."""
 
     def record(kind: int, inode: int) -> crash.Record:
         return crash.Record(kind, (inode, 0), 0, b"", 7 if kind >= crash.SYNC_BEGIN else 0, 0)

@@ -1,6 +1,6 @@
 """The workload `log`: several programs append records to one file, and a follower reads along.
 
-workload_log.py FOLDER WHO SEED.  Who is called f0 follows.  A record is a line: operation, payload, checksum.
+workload_log.py FOLDER WHO SEED.  The program called f0 follows.  A record is a line: operation, payload, checksum.
 """
 
 import os
