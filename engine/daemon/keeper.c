@@ -1,7 +1,4 @@
-/*
- * The table of a keeper (keeper.h): files by identity, each with its extents in order of offset. One lock for all, held only
- * while memory is read or written, because a keeper answers without asking any other node.
- */
+/* The table of a keeper (keeper.h): files by identity, each with its extents in order of offset. One lock for all. */
 #include "keeper.h"
 
 #include <errno.h>
@@ -59,7 +56,6 @@ static struct kept_file *find(const struct tb_wire_file *id)
     return *link_to(id);
 }
 
-/* Under the lock. NULL: no memory, which is an error of the call; what is known stays. */
 static struct kept_file *find_or_make(const struct tb_wire_file *id)
 {
     struct kept_file **link = link_to(id);
@@ -166,20 +162,22 @@ static void without(const struct tb_wire_extent *x, const struct tb_ranges *rang
     append_part(out, x, at, x->hi);
 }
 
-/*
- * One pass over all extents, since lists of ranges are long where nodes write in turn. Extents of a later commit stay: the
- * node wrote those bytes again after what is taken out.
- */
-static int take_out(struct kept_file *f, const struct tb_ranges *ranges, struct losers of)
+/* Without the ranges, in one pass. Extents of a later commit stay: the node wrote those bytes again after what is taken out. */
+static void keep(const struct kept_file *f, const struct tb_ranges *ranges, struct losers of, struct list *kept)
 {
-    struct list kept = {0};
     for (uint32_t i = 0; i < f->n; i++) {
         const struct tb_wire_extent *x = &f->extent[i];
         if ((of.node == ANY_NODE || x->node == of.node) && x->version <= of.version)
-            without(x, ranges, &kept);
+            without(x, ranges, kept);
         else
-            append(&kept, *x);
+            append(kept, *x);
     }
+}
+
+static int take_out(struct kept_file *f, const struct tb_ranges *ranges, struct losers of)
+{
+    struct list kept = {0};
+    keep(f, ranges, of, &kept);
     return replace(f, &kept);
 }
 
@@ -211,18 +209,16 @@ static int take_out_gone(struct kept_file *f, const struct tb_wire_extent *gone,
     return rc;
 }
 
-/* What any node had there before is of an older commit. */
+/* What any node had there is of an older commit. It goes in the step in which the new ranges come: if these find no memory, it stays. */
 static int put_in(struct kept_file *f, const struct tb_ranges *ranges, uint32_t node)
 {
     struct list all = {0};
-    int rc = take_out(f, ranges, (struct losers){ANY_NODE, UINT64_MAX});
-    for (uint32_t i = 0; i < ranges->n && !rc; i++)
+    keep(f, ranges, (struct losers){ANY_NODE, UINT64_MAX}, &all);
+    for (uint32_t i = 0; i < ranges->n; i++)
         append(&all, (struct tb_wire_extent){ranges->at[i].lo, ranges->at[i].hi, f->version, node, 0});
-    for (uint32_t i = 0; i < f->n && !rc; i++)
-        append(&all, f->extent[i]);
     if (all.n && !all.error)
         qsort(all.at, all.n, sizeof(*all.at), by_lo);
-    return rc ? rc : replace(f, &all);
+    return replace(f, &all);
 }
 
 /* One request, taken apart. */
@@ -324,7 +320,6 @@ static struct moment *moment_of(const struct kept_file *f, uint32_t node)
     return NULL;
 }
 
-/* Only upwards: messages of one node come in any order. */
 static int note_moment(struct kept_file *f, uint32_t node, uint64_t clock)
 {
     struct moment *m = moment_of(f, node);
@@ -439,7 +434,6 @@ static int change(struct question *q)
     return rc;
 }
 
-/* The moment is noted before the debt goes. If there is no memory for it the debt stays, and the node is asked once more. */
 static int gone(struct question *q)
 {
     struct kept_file *f = find(&q->w->file);
@@ -587,7 +581,6 @@ int64_t keeper_answer(uint32_t from, const struct tb_wire *w, const void *more, 
     return rc ? rc : (int64_t)(sizeof(told) + told.n * sizeof(struct tb_wire_extent));
 }
 
-/* For what this node says of its state. */
 uint64_t keeper_count(void)
 {
     pthread_mutex_lock(&lock);

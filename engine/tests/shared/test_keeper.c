@@ -12,6 +12,18 @@ struct reply {
 
 static struct reply reply;
 
+static int until_full = -1; /* so many times there is memory to grow; below 0: always */
+
+void *__real_realloc(void *at, size_t size);
+void *__wrap_realloc(void *at, size_t size);
+void *__wrap_realloc(void *at, size_t size)
+{
+    if (until_full == 0)
+        return NULL;
+    until_full -= until_full > 0;
+    return __real_realloc(at, size);
+}
+
 static int64_t ask(uint32_t from, struct tb_wire w, const void *more, size_t n)
 {
     memset(&reply, 0, sizeof(reply));
@@ -271,6 +283,28 @@ static void test_where_ends_where_it_is_full(void **state)
     expect(0, 30, 40, 1);
 }
 
+/* A commit that is not taken leaves the bytes with the node that has them, whatever it had no memory for. */
+static void test_without_memory_nothing_is_forgotten(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        assert_true(commit(1, (uint64_t)i * 20, (uint64_t)i * 20 + 10) >= 0);
+    int64_t got = -ENOMEM;
+    for (int most = 0; got == -ENOMEM; most++) {
+        where(0, 400, 32);
+        assert_int_equal(reply.told.n, 20);
+        for (uint32_t k = 0; k < 20; k++)
+            expect(k, k * 20, k * 20 + 10, 1);
+        until_full = most;
+        got = commit(2, 5, 390);
+        until_full = -1;
+    }
+    assert_true(got >= 0);
+    where(0, 400, 32);
+    expect(0, 0, 5, 1);
+    expect(1, 5, 390, 2);
+}
+
 static void test_malformed(void **state)
 {
     (void)state;
@@ -314,6 +348,7 @@ int main(void)
         cmocka_unit_test_teardown(test_an_end_is_of_its_node_and_ranges, forget),
         cmocka_unit_test_teardown(test_a_cut_and_a_removal_tell_who_has_to_go, forget),
         cmocka_unit_test_teardown(test_where_ends_where_it_is_full, forget),
+        cmocka_unit_test_teardown(test_without_memory_nothing_is_forgotten, forget),
         cmocka_unit_test_teardown(test_malformed, forget),
         cmocka_unit_test_teardown(test_memory, forget),
     };
