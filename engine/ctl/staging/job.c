@@ -248,12 +248,10 @@ static bool is_own_folder(const char *path)
 }
 
 /* Capacity is what the place has free for all jobs: nothing is set aside. */
-static int check_storage(const struct stage_job *j, const struct directive *d)
+static int check_room(const struct stage_job *j, const struct directive *d)
 {
-    char path[PATH_MAX];
     struct statvfs fs;
     uint64_t bytes = 0;
-    const char *name = d->value[KEY_NAME];
     if (d->value[KEY_CAPACITY])
         directive_capacity(d->value[KEY_CAPACITY], &bytes);
     if (statvfs(j->place, &fs) || access(j->place, W_OK | X_OK))
@@ -261,6 +259,14 @@ static int check_storage(const struct stage_job *j, const struct directive *d)
     if (bytes > (uint64_t)fs.f_bavail * fs.f_frsize)
         return directive_refuse(&j->directives, d, "capacity=%s; allowed: the %llu bytes that %s has free", d->value[KEY_CAPACITY],
                                 (unsigned long long)fs.f_bavail * fs.f_frsize, j->place);
+    return 0;
+}
+
+/* Storage that outlives jobs: what is used or destroyed must be there, what is created must not. */
+static int check_name(const struct stage_job *j, const struct directive *d)
+{
+    char path[PATH_MAX];
+    const char *name = d->value[KEY_NAME];
     snprintf(path, sizeof(path), "%s/persistent/%s", j->place, name ? name : "");
     bool there = name && access(path, F_OK) == 0;
     if ((d->verb == DIRECTIVE_PERSISTENT || d->verb == DIRECTIVE_DESTROY) && !there && !is_created(j, name))
@@ -271,6 +277,12 @@ static int check_storage(const struct stage_job *j, const struct directive *d)
     if (d->verb == DIRECTIVE_CREATE && there)
         return directive_refuse(&j->directives, d, "name=%s: is there already; allowed: a new name", name);
     return 0;
+}
+
+static int check_storage(const struct stage_job *j, const struct directive *d)
+{
+    int rc = check_room(j, d);
+    return rc ? rc : check_name(j, d);
 }
 
 /* Nothing is made here, so a batch system can ask while the job is still in its queue, and a user on a login node. */

@@ -134,6 +134,18 @@ int ctl_stage_in_settings(const char *config, const char *fragment, bool is_node
     return rc;
 }
 
+/* The messages name what the user gave: keys or variables. Only a node that moves files has the node's own folder. */
+static int check_settings(bool by_config, bool is_node, struct tb_config_stage *out)
+{
+    int rc = is_node ? check_folder(by_config ? "stage_out.from" : "PERSIST_DIR", out->from, R_OK | X_OK) : 0;
+    if (!rc)
+        rc = check_folder(by_config ? "stage_out.to" : "PFS_DIR", out->to, W_OK | X_OK);
+    if (rc || !is_node)
+        return rc;
+    rc = check_apart(by_config ? "stage_out" : "PERSIST_DIR, PFS_DIR", out);
+    return rc ? rc : ctl_real_path("from", out->from, sizeof(out->from));
+}
+
 /* A configuration's stage_out wins over the environment: the user named the file, and so asked for it. */
 int ctl_stage_settings(const char *config, const char *fragment, bool is_node, struct tb_config_stage *out)
 {
@@ -144,13 +156,7 @@ int ctl_stage_settings(const char *config, const char *fragment, bool is_node, s
         rc = from_environment(out);
     if (!rc && !by_config && config && out->from[0])
         rc = from_config(config, fragment, false, out); /* its modes hold for these folders, too */
-    if (!rc && out->from[0] && is_node)
-        rc = check_folder(by_config ? "stage_out.from" : "PERSIST_DIR", out->from, R_OK | X_OK);
-    if (!rc && out->from[0])
-        rc = check_folder(by_config ? "stage_out.to" : "PFS_DIR", out->to, W_OK | X_OK);
-    if (!rc && out->from[0] && is_node)
-        rc = check_apart(by_config ? "stage_out" : "PERSIST_DIR, PFS_DIR", out);
-    return !rc && out->from[0] && is_node ? ctl_real_path("from", out->from, sizeof(out->from)) : rc;
+    return rc || !out->from[0] ? rc : check_settings(by_config, is_node, out);
 }
 
 /* -EBUSY is the lease of the folder: two movers would move the same files. */
@@ -173,6 +179,23 @@ int ctl_mover_be(struct tb_mover_plan *plan)
     if (rc < 0)
         say_refusal(plan, rc);
     return rc < 0 ? EXIT_BAD_INPUT : rc;
+}
+
+static bool open_log(const struct tb_mover_plan *plan, struct ctl_mover *mover)
+{
+    int rc = tb_ledger_open_counts(&mover->ledger, plan->log_folder);
+    if (rc)
+        ctl_fail("%s/%s: %s", plan->log_folder, TB_LOG_NAME, strerror(-rc));
+    return !rc;
+}
+
+/* The mover ends when its control is closed. Where it was not ready it has said why. */
+static int give_up(struct ctl_mover *mover)
+{
+    close(mover->control);
+    waitpid(mover->pid, NULL, 0);
+    mover->pid = 0;
+    return EXIT_BAD_INPUT;
 }
 
 /*
@@ -206,15 +229,7 @@ int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover)
         .deadline = plan->settings->deadline,
         .from = plan->n_pairs ? NULL : plan->settings->from,
     };
-    int rc = is_ready ? tb_ledger_open_counts(&mover->ledger, plan->log_folder) : 0;
-    if (rc)
-        ctl_fail("%s/%s: %s", plan->log_folder, TB_LOG_NAME, strerror(-rc));
-    if (is_ready && !rc)
-        return 0;
-    close(control[1]); /* it ends; where it was not ready it said why */
-    waitpid(pid, NULL, 0);
-    mover->pid = 0;
-    return EXIT_BAD_INPUT;
+    return is_ready && open_log(plan, mover) ? 0 : give_up(mover);
 }
 
 /* The end of the pipe is closed: a mover that still runs sees that tierctl is gone. */

@@ -60,11 +60,26 @@ static bool is_journaled(const struct tb_buffer *b)
     return b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE;
 }
 
+/* Locked by the chunk. The record is forgotten before the bytes count as clean, because a clean buffer may be reclaimed at once. */
+static void clean_buffer(tb_engine *e, uint32_t file, struct tb_buffer *b)
+{
+    TB_STEP("set clean");
+    tb_map_forget_record(e, b);
+    TB_STEP("record forgotten");
+    tb_buffer_release_prev(e, b);
+    tb_counters(e, b)->flushed += tb_interval_dirty_bytes(e, b);
+    TB_STEP("flushed");
+    tb_interval_clean(e, b);
+    TB_STEP("clean");
+    if (e->region.file_nodes)
+        e->region.file_nodes[file].n_cleaned++;
+    tb_map_count_dirty(e, b);
+    assert(tb_buffer_is_clean(b));
+}
+
 /*
  * Locked by the chunk. Only if the version is that of the copy, and no fsync recorded the
  * buffer after its records were made void: nothing would make the newer record void.
- * Records are forgotten before the bytes count as clean, because a clean buffer may be
- * reclaimed at once.
  */
 static void set_clean(struct tb_flush_copy *c, const struct tb_flushed *d, bool *dropped_journaled)
 {
@@ -84,18 +99,7 @@ static void set_clean(struct tb_flush_copy *c, const struct tb_flushed *d, bool 
     bool newer = same && b->flags & TB_BUFFER_JOURNALED && !d->sealed;
     if (same && !newer && (d->voided || !journaled)) {
         *dropped_journaled |= journaled;
-        TB_STEP("set clean");
-        tb_map_forget_record(e, b);
-        TB_STEP("record forgotten");
-        tb_buffer_release_prev(e, b);
-        tb_counters(e, b)->flushed += tb_interval_dirty_bytes(e, b);
-        TB_STEP("flushed");
-        tb_interval_clean(e, b);
-        TB_STEP("clean");
-        if (e->region.file_nodes)
-            e->region.file_nodes[c->target.file].n_cleaned++;
-        tb_map_count_dirty(e, b);
-        assert(tb_buffer_is_clean(b));
+        clean_buffer(e, c->target.file, b);
     }
     tb_flush_unlock(c, stripe);
 }

@@ -423,31 +423,35 @@ static int ask_others(struct tb_target *t, int why, size_t n, uint64_t offset)
     return why == UNNOTED ? tb_shared_commit_notes(t->engine, t->file) : tb_remote_fetch(t, offset, n);
 }
 
+/* The part in one chunk, begun again after each wait without the chunk's lock. `asked`: other nodes were. */
+static ssize_t write_piece(struct tb_target *t, const char *from, size_t n, uint64_t offset, bool *asked)
+{
+    struct wish wish = {.may_flush = true};
+    ssize_t w = 0;
+    for (bool again = true; again;) {
+        w = write_chunk(t, from, n, offset, &wish);
+        again = w == -EAGAIN && fulfil(t, &wish);
+        if (w == -EREMOTE || w == UNGRANTED || w == UNFLUSHED || w == UNNOTED) {
+            *asked = true;
+            again = (w = ask_others(t, (int)w, n, offset)) == 0;
+        }
+    }
+    return w;
+}
+
 /* Chunk by chunk. An error after the first chunk is reported as a short write, as a kernel does. */
 ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t offset)
 {
-    struct wish wish = {.may_flush = true};
     size_t done = 0;
-    ssize_t w = 0;
+    ssize_t w = 1;
     bool together = tb_place_together(t->engine), asked = false;
     tb_place_note_access(t->engine, t->file);
     if (together)
         tb_model_together_begin();
-    while (done < n) {
-        size_t piece = to_chunk_end(t->engine, offset + done, n - done);
-        w = write_chunk(t, (const char *)from + done, piece, offset + done, &wish);
-        if (w == -EAGAIN && fulfil(t, &wish))
-            continue;
-        if (w == -EREMOTE || w == UNGRANTED || w == UNFLUSHED || w == UNNOTED) {
-            asked = true;
-            if ((w = ask_others(t, (int)w, piece, offset + done)) == 0)
-                continue;
-        }
-        if (w <= 0)
-            break;
-        wish.may_flush = true;
-        t->at_end = false; /* only the first chunk must begin at the end */
-        done += (size_t)w;
+    while (done < n && w > 0) {
+        w = write_piece(t, (const char *)from + done, to_chunk_end(t->engine, offset + done, n - done), offset + done, &asked);
+        done += w > 0 ? (size_t)w : 0;
+        t->at_end &= w <= 0; /* only the first chunk must begin at the end */
     }
     if (together)
         tb_model_together_end();
@@ -455,8 +459,7 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
         tb_remote_drop();
         tb_grant_end(t->engine, t->file);
     }
-    if (w == -EHOSTDOWN) /* programs know of no other node */
-        w = -EIO;
+    w = w == -EHOSTDOWN ? -EIO : w; /* programs know of no other node */
     return done || n == 0 ? (ssize_t)done : w;
 }
 

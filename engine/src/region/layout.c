@@ -219,6 +219,23 @@ static uint64_t n_ghosts(const struct tb_config *config)
     return n < GHOSTS_MIN ? GHOSTS_MIN : n > GHOSTS_MAX ? GHOSTS_MAX : n;
 }
 
+static uint64_t n_opens(uint64_t files)
+{
+    return files < OPENS_MIN ? OPENS_MIN : files > OPENS_MAX ? OPENS_MAX : files;
+}
+
+/* One section after the other, without gaps. Where the buffers may begin. */
+static uint64_t place_metadata(struct tb_layout *l)
+{
+    uint64_t bytes = 0;
+    for (int s = 0; s < TB_SECTION_DATA; s++) {
+        l->section[s].offset = bytes;
+        bytes += l->section[s].bytes;
+    }
+    assert(bytes % PAGE == 0);
+    return bytes;
+}
+
 /*
  * Size all sections except the buffers of the memory tiers; returns the bytes. Tables of
  * files are whole stripes, so that record and bucket of one number have one lock, and
@@ -238,11 +255,7 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
     set_section(l, TB_SECTION_FRAGMENTS, l->n_fragments, l->fragment_bytes);
     set_section(l, TB_SECTION_FILES, files, sizeof(struct tb_file) + sizeof(uint32_t));
     set_section(l, TB_SECTION_DIRS, NAMES_MIN + files / FILES_PER_NAME, sizeof(struct tb_name) + sizeof(uint32_t));
-    set_section(l, TB_SECTION_OPENS,
-                files < OPENS_MIN   ? OPENS_MIN
-                : files > OPENS_MAX ? OPENS_MAX
-                                    : files,
-                sizeof(struct tb_open) + clients / TB_CLIENTS_WORD * sizeof(uint64_t));
+    set_section(l, TB_SECTION_OPENS, n_opens(files), sizeof(struct tb_open) + clients / TB_CLIENTS_WORD * sizeof(uint64_t));
     set_section(l, TB_SECTION_CLIENTS, clients, sizeof(struct tb_client));
     set_section(l, TB_SECTION_GHOSTS, n_ghosts(config), sizeof(struct tb_ghost));
     set_section(l, TB_SECTION_UNITS, config->placement.n_unit_ranges, sizeof(struct tb_unit_range));
@@ -252,14 +265,8 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
     set_section(l, TB_SECTION_RECENT, shares ? n_recent(files) : 0, sizeof(struct tb_recent));
     uint64_t desks = !shares ? 0 : tb_config_remote_tier(config) < config->n_tiers ? TB_DESKS : TB_DESK_FILES + 1;
     set_section(l, TB_SECTION_REQUESTS, desks * TB_REQUESTS, request_bytes(config));
-
-    uint64_t bytes = 0;
-    for (int s = 0; s < TB_SECTION_DATA; s++) {
-        l->section[s].offset = bytes;
-        bytes += l->section[s].bytes;
-    }
-    assert(l->n_buckets % TB_STRIPES == 0 && bytes % PAGE == 0);
-    return bytes;
+    assert(l->n_buckets % TB_STRIPES == 0);
+    return place_metadata(l);
 }
 
 /* The first memory tier pays for the metadata: its buffers get the rest. Without a memory tier the metadata is all there is. */
