@@ -497,11 +497,8 @@ _FILES = {
     **dict.fromkeys(_COUNTS, _I),
     **dict.fromkeys(_TIMES, _F),
 }
-_RANKS = {
-    "module": _C,
-    "rank": "int64",
-    "files": "int64",
-    "opens": _I,
+# What a rank, and what a place, moved and waited for.
+_MOVED = {
     "reads": _I,
     "writes": _I,
     "bytes_read": _I,
@@ -509,6 +506,13 @@ _RANKS = {
     "read_s": _F,
     "write_s": _F,
     "meta_s": _F,
+}
+_RANKS = {
+    "module": _C,
+    "rank": "int64",
+    "files": "int64",
+    "opens": _I,
+    **_MOVED,
 }
 _SIZES = {"module": _C, "kind": _C, "access": _C, "low": "int64", "high": "int64", "count": "int64"}
 _SEGMENTS = {
@@ -543,13 +547,7 @@ _TIERS = {
     "side": _C,
     "place": _C,
     "files": "int64",
-    "reads": _I,
-    "writes": _I,
-    "bytes_read": _I,
-    "bytes_written": _I,
-    "read_s": _F,
-    "write_s": _F,
-    "meta_s": _F,
+    **_MOVED,
 }
 # What logs add lines to; `ranks` and `tiers` are sums over these.
 _COLUMNS = {

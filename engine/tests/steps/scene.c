@@ -7,9 +7,12 @@
 
 #include "base/kill_point.h"
 #include "base/report.h"
+#include "buffer/heat.h"
+#include "buffer/of_file.h"
 #include "instance/invariants.h"
 #include "layer/descriptions.h"
 #include "recovery/recover.h"
+#include "tiering/move.h"
 
 #define MEETINGS 4
 #define LARGEST 65536
@@ -206,6 +209,16 @@ void rename_name(struct scene *s, const char *from, const char *to)
     char path[512];
     snprintf(path, sizeof(path), "%s", fixture_path(&s->x, from));
     assert_int_equal(TB_IO(s->x.io, rename, path, fixture_path(&s->x, to), 0), 0);
+}
+
+int move_first(struct scene *s)
+{
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(s->x.engine, s->file, TB_BUFFERS_DIRTY, &n);
+    assert_int_equal(n, 1);
+    int rc = tb_move(s->x.engine, s->file, refs, 1, TB_HEAT_ANY);
+    free(refs);
+    return rc;
 }
 
 static void note_error(void *arg, const struct tb_file_report *r)

@@ -56,6 +56,8 @@ int make(struct scene *s, const char *name);
 void close_file(struct scene *s, int fd);
 void unlink_name(struct scene *s, const char *name);
 void rename_name(struct scene *s, const char *from, const char *to);
+/* The one dirty buffer, as the organizer would move it. What tb_move returned. */
+int move_first(struct scene *s);
 
 /* The region is lost: what recovery puts on the PFS. */
 int recover(struct scene *s);

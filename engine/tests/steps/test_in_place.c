@@ -4,11 +4,8 @@
 #include <errno.h>
 
 #include "buffer/chunk.h"
-#include "buffer/heat.h"
-#include "buffer/of_file.h"
 #include "flush/flush.h"
 #include "layer/repair.h"
-#include "tiering/move.h"
 
 #define CHUNK (1u << 20)
 
@@ -30,17 +27,6 @@ static void cut_to_1000(struct scene *s)
 static void flush_file(struct scene *s)
 {
     assert_int_equal(tb_flush_file(s->x.engine, s->file, -1, true).error, 0);
-}
-
-/* As the organizer would. */
-static int move_first(struct scene *s)
-{
-    uint32_t n;
-    struct tb_buffer_ref *refs = tb_file_buffers(s->x.engine, s->file, TB_BUFFERS_DIRTY, &n);
-    assert_int_equal(n, 1);
-    int rc = tb_move(s->x.engine, s->file, refs, 1, TB_HEAT_ANY);
-    free(refs);
-    return rc;
 }
 
 static void move_it(struct scene *s)

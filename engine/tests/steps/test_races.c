@@ -6,15 +6,12 @@
 
 #include <errno.h>
 
-#include "buffer/heat.h"
 #include "instance/invariants.h"
-#include "buffer/of_file.h"
 #include "file/state.h"
 #include "flush/flush.h"
 #include "flush/queue.h"
 #include "instance/drain.h"
 #include "layer/descriptions.h"
-#include "tiering/move.h"
 
 static void write_second(struct scene *s)
 {
@@ -55,17 +52,6 @@ static void coherent_while_read(void **state)
     end_beside(s);
     assert_int_equal(s->read, 1);
     assert_int_equal(s->byte, '2');
-}
-
-/* As the organizer would. */
-static int move_first(struct scene *s)
-{
-    uint32_t n;
-    struct tb_buffer_ref *refs = tb_file_buffers(s->x.engine, s->file, TB_BUFFERS_DIRTY, &n);
-    assert_int_equal(n, 1);
-    int rc = tb_move(s->x.engine, s->file, refs, 1, TB_HEAT_ANY);
-    free(refs);
-    return rc;
 }
 
 static void move_in_vain(struct scene *s)

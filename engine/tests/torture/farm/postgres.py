@@ -42,21 +42,13 @@ def socket_folder(folder: Path) -> Path:
     return folder.parent / "s"
 
 
+def psql(folder: Path) -> list[str]:
+    """The client: no settings of the user's own, and rows without a frame."""
+    return [program("psql"), *"-X -A -t -U tb -d postgres -h".split(), str(socket_folder(folder))]
+
+
 def ask(folder: Path, query: str) -> list[str]:
-    return run(
-        program("psql"),
-        "-X",
-        "-A",
-        "-t",
-        "-h",
-        str(socket_folder(folder)),
-        "-U",
-        "tb",
-        "-d",
-        "postgres",
-        "-c",
-        query,
-    ).split()
+    return run(*psql(folder), "-c", query).split()
 
 
 def check(acts: list[Act], folder: Path, crash: bool) -> tuple[int, list[str]]:

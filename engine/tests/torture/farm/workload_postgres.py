@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from manifest import Teller
-from postgres import OPTIONS, program, socket_folder
+from postgres import OPTIONS, program, psql, socket_folder
 
 
 def start_server(folder: Path) -> subprocess.Popen[bytes]:
@@ -28,20 +28,8 @@ class Session:
 
     def __init__(self, folder: Path) -> None:
         env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-        words = [
-            program("psql"),
-            "-X",
-            "-A",
-            "-t",
-            "-h",
-            str(socket_folder(folder)),
-            "-U",
-            "tb",
-            "-d",
-            "postgres",
-        ]
         self.psql = subprocess.Popen(
-            words,
+            psql(folder),
             env=env,
             text=True,
             stdin=subprocess.PIPE,
