@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tierbench.base import endings
@@ -182,6 +182,17 @@ def _site_init(options: argparse.Namespace) -> int:
     return 0 if holds else 1
 
 
+def _places(options: argparse.Namespace, places: Mapping[str, str]) -> tuple[Path, list[tier_files.Tier]]:
+    """The PFS, and the tiers from the fastest on; refused where there is no tier, or one is in another."""
+    tiers = [tier_files.Tier("ram", None, tier_files.parse_size(options.ram, "--ram"))] if options.ram else []
+    tiers += [tier_files.directory_tier(name, places[name]) for name in ("nvme", "bb") if name in places]
+    if not tiers and not options.own:
+        raise RunError("no tier: allowed: at least one of --ram, --nvme, --bb and -c")
+    pfs = tier_files.directory("--pfs", places["pfs"])
+    tier_files.check_apart({t.name: t.path for t in tiers if t.path} | {"pfs": pfs})
+    return pfs, tiers
+
+
 def _try(options: argparse.Namespace) -> int:
     """ReFrame's status where runs failed, 1 where a requirement does not hold; with an answer."""
     if options.require:
@@ -193,12 +204,7 @@ def _try(options: argparse.Namespace) -> int:
     places = (site.places if site else {}) | given
     if "pfs" not in places:
         raise RunError("no PFS: allowed: --pfs DIR, or --site FILE")
-    tiers = [tier_files.Tier("ram", None, tier_files.parse_size(options.ram, "--ram"))] if options.ram else []
-    tiers += [tier_files.directory_tier(name, places[name]) for name in ("nvme", "bb") if name in places]
-    if not tiers and not options.own:
-        raise RunError("no tier: allowed: at least one of --ram, --nvme, --bb and -c")
-    pfs = tier_files.directory("--pfs", places["pfs"])
-    tier_files.check_apart({t.name: t.path for t in tiers if t.path} | {"pfs": pfs})
+    pfs, tiers = _places(options, places)
     folder = options.output or Path(time.strftime("tierbench-try-%Y%m%d-%H%M%S"))
     driver = _driver(options)
     elsewhere = f"{site.name} starts jobs by {site.scheduler}; this trial ran on this node" if site else ""

@@ -225,13 +225,33 @@ def difference(row: Row) -> str:
 
 def _limits(trial: Trial, rows: Sequence[Row], good: Mapping[str, Sequence[OneRun]]) -> list[str]:
     """What makes this less than a measurement, each with what to change."""
-    base, told = rows[0], list(trial.notes)
+    base, faster = rows[0], [r for r in rows if r.shown and r.ratio and r.ratio.value < 1]
+    told = [
+        *trial.notes,
+        _few_runs(rows),
+        *_little_to_save(base),
+        _cost_of_looking(trial, faster) if faster else None,
+        _unsure_outputs(base, good),
+        _processes_left(good),
+        _missed_by_the_trace(base, good),
+        *(line for row in rows for line in _limits_of(row, good[row.name])),
+        independence.assumed((r.runs for r in rows), "runs"),
+    ]
+    return [line for line in told if line]
+
+
+def _few_runs(rows: Sequence[Row]) -> str | None:
     fewest, compared = min(r.runs for r in rows), len(rows) - 1
-    if compared and not stats.can_show(fewest, fewest, compared):
-        told.append(
-            f"{counted(fewest, 'run')} of each can show no difference between "
-            f"{counted(compared, 'configuration')} and the PFS alone: use -n {stats.least_n(compared)}"
-        )
+    if not compared or stats.can_show(fewest, fewest, compared):
+        return None
+    return (
+        f"{counted(fewest, 'run')} of each can show no difference between "
+        f"{counted(compared, 'configuration')} and the PFS alone: use -n {stats.least_n(compared)}"
+    )
+
+
+def _little_to_save(base: Row) -> list[str]:
+    told = []
     if base.wall.value < SHORT_S:
         told.append(
             f"a run takes {seconds(base.wall.value)} s, mostly start and end: give it work for 10 s or more"
@@ -241,30 +261,38 @@ def _limits(trial: Trial, rows: Sequence[Row], good: Mapping[str, Sequence[OneRu
             f"I/O is {seconds(base.io_s)} s of {seconds(base.wall.value)} s on the PFS alone: "
             "tiers can save no more than that"
         )
-    if faster := [r for r in rows if r.shown and r.ratio and r.ratio.value < 1]:
-        told += [words for words in [_cost_of_looking(trial, faster)] if words]
+    return told
+
+
+def _unsure_outputs(base: Row, good: Mapping[str, Sequence[OneRun]]) -> str | None:
     if not good[PFS][0].outputs:
-        told.append("the program left no file: that outputs are right cannot be told")
-    elif base.same_outputs is None:
-        told.append(
+        return "the program left no file: that outputs are right cannot be told"
+    if base.same_outputs is None:
+        return (
             "two runs on the PFS alone left different bytes: that outputs are right cannot be told from them"
         )
-    if names := sorted({name for runs in good.values() for r in runs for name in r.left_processes}):
-        told.append(
-            f"processes that the program started went on after its end and were ended ({', '.join(names)}): "
-            "what they had not written is not there; let the program wait for them"
-        )
+    return None
+
+
+def _processes_left(good: Mapping[str, Sequence[OneRun]]) -> str | None:
+    names = sorted({name for runs in good.values() for r in runs for name in r.left_processes})
+    if not names:
+        return None
+    return (
+        f"processes that the program started went on after its end and were ended ({', '.join(names)}): "
+        "what they had not written is not there; let the program wait for them"
+    )
+
+
+def _missed_by_the_trace(base: Row, good: Mapping[str, Sequence[OneRun]]) -> str | None:
     made = max(r.new_bytes or 0 for r in good[PFS])
-    if base.written_bytes is not None and base.written_bytes < _TRACE_GAP * made:
-        told.append(
-            f"the trace saw {size(base.written_bytes)} written, of files of {size(made)} that the program "
-            "made: copies inside the kernel, mapped memory and libc's standard output are not counted "
-            "(docs/testing/trace.md)"
-        )
-    for row in rows:
-        told += _limits_of(row, good[row.name])
-    assumed = independence.assumed((r.runs for r in rows), "runs")
-    return told + ([assumed] if assumed else [])
+    if base.written_bytes is None or base.written_bytes >= _TRACE_GAP * made:
+        return None
+    return (
+        f"the trace saw {size(base.written_bytes)} written, of files of {size(made)} that the program "
+        "made: copies inside the kernel, mapped memory and libc's standard output are not counted "
+        "(docs/testing/trace.md)"
+    )
 
 
 def _cost_of_looking(trial: Trial, faster: Sequence[Row]) -> str | None:
