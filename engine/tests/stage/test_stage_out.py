@@ -569,7 +569,7 @@ def test_a_node_local_folder_in_mode_scratch_is_refused(site: Site, by: str) -> 
         for k, v in site.environment().items()
         if by == "environment" or k not in ("PERSIST_DIR", "PFS_DIR")
     }
-    words = [TIERCTL, "run", "-c", config, "--", "touch", "ran"]
+    words = [str(TIERCTL), "run", "-c", str(config), "--", "touch", "ran"]
     out = subprocess.run(words, env=env, cwd=site.root, capture_output=True, text=True, timeout=60)
     assert out.returncode == 2 and f"{site.bb}: is in {site.root}, which has mode scratch" in out.stderr, (
         out.stderr
