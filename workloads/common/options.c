@@ -14,13 +14,13 @@
 /* Always false, so that a parser can return it. */
 bool tb_wrong(struct tb_complaint *c, const char *option, const char *value, const char *allowed)
 {
-    snprintf(c->text, sizeof c->text, "%s: '%s' is not allowed, expected %s", option, value, allowed);
+    snprintf(c->text, sizeof(c->text), "%s: '%s' is not allowed, expected %s", option, value, allowed);
     return false;
 }
 
 bool tb_complain(struct tb_complaint *c, const char *text)
 {
-    snprintf(c->text, sizeof c->text, "%s", text);
+    snprintf(c->text, sizeof(c->text), "%s", text);
     return false;
 }
 
@@ -63,7 +63,7 @@ static bool take_number(const struct tb_option *o, const char *option, const cha
         *out = (int64_t)v * ((int64_t)1 << shift);
         return true;
     }
-    snprintf(allowed, sizeof allowed, "a whole number from %lld to %lld%s", (long long)o->least, (long long)o->most,
+    snprintf(allowed, sizeof(allowed), "a whole number from %lld to %lld%s", (long long)o->least, (long long)o->most,
              o->kind == TB_SIZE ? ", also as 4k, 2m, 1g or 1t" : "");
     return tb_wrong(c, option, text, allowed);
 }
@@ -99,7 +99,7 @@ static bool set_count(int *field, const char *option, const char *value, struct 
 
 static bool not_supported(const struct tb_option *o, const char *option, struct tb_complaint *c)
 {
-    snprintf(c->text, sizeof c->text, "%s: not supported: %s", option, o->help);
+    snprintf(c->text, sizeof(c->text), "%s: not supported: %s", option, o->help);
     return false;
 }
 
@@ -177,9 +177,9 @@ bool tb_directive(const struct tb_option *table, void *options, const char *name
 {
     char option[128];
     const struct tb_option *o = by_directive(table, name);
-    snprintf(option, sizeof option, "-O %s", name);
+    snprintf(option, sizeof(option), "-O %s", name);
     if (!o) {
-        snprintf(c->text, sizeof c->text, "%s: no such directive (see --help)", option);
+        snprintf(c->text, sizeof(c->text), "%s: no such directive (see --help)", option);
         return false;
     }
     return set(o, options, option, value, c);
@@ -195,7 +195,7 @@ static const char *value_of(const char *rest, int argc, char **argv, int *at)
 
 static bool refuse(struct tb_complaint *c, const char *what, const char *word)
 {
-    snprintf(c->text, sizeof c->text, "%s %s (see --help)", what, word);
+    snprintf(c->text, sizeof(c->text), "%s %s (see --help)", what, word);
     return false;
 }
 
@@ -256,7 +256,7 @@ void tb_options_help(const struct tb_option *table, const char *program, FILE *o
         char left[64], letter[] = {'-', o->letter, '\0'};
         if (!o->help || o->kind == TB_REFUSED)
             continue;
-        snprintf(left, sizeof left, "%s%s%s%s%s", o->letter ? letter : "", o->letter && o->name ? ", " : "", o->name ? "--" : "",
+        snprintf(left, sizeof(left), "%s%s%s%s%s", o->letter ? letter : "", o->letter && o->name ? ", " : "", o->name ? "--" : "",
                  o->name ? o->name : "", has_value(o->kind) ? "=VALUE" : "");
         fprintf(out, "  %-38s %s\n", left, o->help);
     }

@@ -38,7 +38,7 @@ bool tb_rank_file_words(void *options, int n, char **words, struct tb_complaint 
 /* A new file each time: bytes of an older run must not pass for those of this one. */
 void tb_rank_file_open(struct tb_rank_file *f, const char *prefix, int access, const struct tb_world *w, double *seconds)
 {
-    snprintf(f->path, sizeof f->path, "%s.%08d", prefix, w->rank);
+    snprintf(f->path, sizeof(f->path), "%s.%08d", prefix, w->rank);
     double began = tb_step_begin(w);
     f->file = (struct tb_posix_file){.path = f->path, .fd = open(f->path, access | O_CREAT | O_TRUNC, 0644)};
     if (f->file.fd < 0)

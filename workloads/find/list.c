@@ -95,7 +95,7 @@ static int64_t paths_in(const struct tb_list *list)
 void tb_list_deal(struct tb_list *list, const struct tb_world *w)
 {
     size_t n = (size_t)w->tasks;
-    int *sent = need(calloc(4 * n, sizeof *sent)), *received = sent + n, *from = received + n, *to = from + n;
+    int *sent = need(calloc(4 * n, sizeof(*sent))), *received = sent + n, *from = received + n, *to = from + n;
     char *out = sorted(list, w, sent, from);
     struct tb_list in = {0};
     MPI_Alltoall(sent, 1, MPI_INT, received, 1, MPI_INT, w->comm);

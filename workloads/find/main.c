@@ -46,7 +46,7 @@ static bool take_line(struct tb_wanted *wanted, int argc, char **argv, struct tb
     wanted->start = argv[1];
     for (int i = 2; i < argc; i += 2) {
         if (i + 1 == argc) {
-            snprintf(c->text, sizeof c->text, "a value is missing after %s; %s", argv[i], usage);
+            snprintf(c->text, sizeof(c->text), "a value is missing after %s; %s", argv[i], usage);
             return false;
         }
         if (!take_test(wanted, argv[i], argv[i + 1], c))

@@ -71,7 +71,7 @@ static void read_directory(struct walk *walk, const char *directory)
     for (errno = 0; (entry = readdir(d)); errno = 0) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
             continue;
-        if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, entry->d_name) < sizeof path) {
+        if ((size_t)snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name) < sizeof(path)) {
             visit_entry(walk, path, entry);
         } else {
             errno = ENAMETOOLONG;
@@ -134,7 +134,7 @@ struct tb_found tb_walk(const struct tb_wanted *wanted, const struct tb_world *w
     for_each(&walk, &walk.candidates, look_at);
     tb_list_free(&walk.candidates);
     struct tb_found all;
-    _Static_assert(sizeof all == 4 * sizeof(int64_t), "all fields are counts");
+    _Static_assert(sizeof(all) == 4 * sizeof(int64_t), "all fields are counts");
     MPI_Allreduce(&walk.found, &all, 4, MPI_INT64_T, MPI_SUM, w->comm);
     return all;
 }

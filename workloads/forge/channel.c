@@ -46,9 +46,9 @@ static _Noreturn void give_up(const struct tb_channel *ch, const char *what, int
 {
     char told[160];
     if (ch->node == TB_NO_NODE)
-        snprintf(told, sizeof told, "%s", reason);
+        snprintf(told, sizeof(told), "%s", reason);
     else
-        snprintf(told, sizeof told, "%s (I/O node %d)", reason, ch->node);
+        snprintf(told, sizeof(told), "%s (I/O node %d)", reason, ch->node);
     tb_fail(ch->path ? ch->path : "a file", what, offset, told);
 }
 
@@ -78,8 +78,8 @@ static void free_rooms(struct tb_channel *ch)
 
 struct tb_channel *tb_channel_new(const struct tb_channel_settings *s, int node)
 {
-    struct tb_channel *ch = calloc(1, sizeof *ch);
-    if (!ch || !(ch->slot = calloc((size_t)s->in_flight, sizeof *ch->slot)) || !(ch->own = tb_files_new()))
+    struct tb_channel *ch = calloc(1, sizeof(*ch));
+    if (!ch || !(ch->slot = calloc((size_t)s->in_flight, sizeof(*ch->slot))) || !(ch->own = tb_files_new()))
         tb_fail("memory", "allocate", -1, "no room for requests");
     ch->settings = *s;
     ch->node = node;
@@ -94,7 +94,7 @@ static void ask_for_life(struct tb_channel *ch, double now)
     ch->asked = now;
     ch->ping = (struct tb_message){.kind = TB_PING};
     MPI_Irecv(&ch->pong, 1, MPI_BYTE, ch->node, TB_TAG_PONG, ch->settings.wire, &ch->pong_came);
-    MPI_Isend(&ch->ping, sizeof ch->ping, MPI_BYTE, ch->node, TB_TAG_CONTROL, ch->settings.wire, &ch->ping_sent);
+    MPI_Isend(&ch->ping, sizeof(ch->ping), MPI_BYTE, ch->node, TB_TAG_CONTROL, ch->settings.wire, &ch->ping_sent);
 }
 
 /* An answer to a request is a sign of life as well as the pong, so both have to be old before the I/O node is given up. */
@@ -158,24 +158,24 @@ static struct tb_message next_message(struct tb_channel *ch, enum tb_kind_of_mes
 static size_t put_open(const struct tb_channel *ch, void *out)
 {
     size_t length = strlen(ch->path) + 1;
-    memcpy(out, &ch->seen, sizeof ch->seen);
-    memcpy((char *)out + sizeof ch->seen, ch->path, length);
-    return sizeof ch->seen + length;
+    memcpy(out, &ch->seen, sizeof(ch->seen));
+    memcpy((char *)out + sizeof(ch->seen), ch->path, length);
+    return sizeof(ch->seen) + length;
 }
 
 /* An open or a close: nothing else is under way. Returns the status of the answer. */
 static int ask(struct tb_channel *ch, enum tb_kind_of_message kind)
 {
     MPI_Request sent, answered;
-    struct tb_message *m = calloc(1, sizeof *m + OPEN_ROOM), answer;
+    struct tb_message *m = calloc(1, sizeof(*m) + OPEN_ROOM), answer;
     assert(!ch->busy);
     if (!m)
         give_up(ch, tb_operation_name(kind == TB_ASK_OPEN ? TB_OPEN : TB_CLOSE), -1, strerror(ENOMEM));
     *m = next_message(ch, kind, 0);
     m->direct = ch->direct;
     size_t length = kind == TB_ASK_OPEN ? put_open(ch, m + 1) : 0;
-    MPI_Irecv(&answer, sizeof answer, MPI_BYTE, ch->node, TB_TAG_ANSWER, ch->settings.wire, &answered);
-    MPI_Isend(m, (int)(sizeof *m + length), MPI_BYTE, ch->node, TB_TAG_CONTROL, ch->settings.wire, &sent);
+    MPI_Irecv(&answer, sizeof(answer), MPI_BYTE, ch->node, TB_TAG_ANSWER, ch->settings.wire, &answered);
+    MPI_Isend(m, (int)(sizeof(*m) + length), MPI_BYTE, ch->node, TB_TAG_CONTROL, ch->settings.wire, &sent);
     wait_for(ch, &answered);
     MPI_Wait(&sent, MPI_STATUS_IGNORE);
     ch->messages += 2;
@@ -325,7 +325,7 @@ static void send_to_node(struct tb_channel *ch, struct slot *s)
 {
     const struct tb_transfer *t = &s->transfer;
     bool write = t->operation == TB_WRITE;
-    size_t bytes = t->extent.size, head = sizeof s->message, along = ch->in_place ? 0 : bytes;
+    size_t bytes = t->extent.size, head = sizeof(s->message), along = ch->in_place ? 0 : bytes;
     struct tb_message *m = tb_room_message(s->room), *request = write ? m : &s->message, *answer = write ? &s->message : m;
     *request = next_message(ch, write ? TB_ASK_WRITE : TB_ASK_READ, ch->next);
     request->offset = t->extent.offset;
@@ -362,7 +362,7 @@ void tb_channel_free(struct tb_channel *ch)
     end_of_ping(ch);
     for (int i = 0; i < ch->settings.nodes; i++) {
         struct tb_message end = {.kind = TB_END};
-        MPI_Send(&end, sizeof end, MPI_BYTE, i, TB_TAG_CONTROL, ch->settings.wire);
+        MPI_Send(&end, sizeof(end), MPI_BYTE, i, TB_TAG_CONTROL, ch->settings.wire);
     }
     free_rooms(ch);
     tb_files_free(ch->own);

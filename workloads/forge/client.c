@@ -48,11 +48,11 @@ static void note_follow(struct run *r)
 {
     struct tb_client *c = r->client;
     const struct tb_map_entry *e = tb_map_entry_of(&c->map, c->number);
-    struct tb_follow *more = realloc(c->follows, (c->follow_count + 1) * sizeof *more);
-    int *nodes = malloc(((size_t)e->count + 1) * sizeof *nodes);
+    struct tb_follow *more = realloc(c->follows, (c->follow_count + 1) * sizeof(*more));
+    int *nodes = malloc(((size_t)e->count + 1) * sizeof(*nodes));
     if (!more || !nodes)
         tb_fail(c->options->map, "follow", -1, strerror(ENOMEM));
-    memcpy(nodes, e->nodes, (size_t)e->count * sizeof *nodes);
+    memcpy(nodes, e->nodes, (size_t)e->count * sizeof(*nodes));
     c->follows = more;
     c->follows[c->follow_count++] =
         (struct tb_follow){.job = c->job_number, .epoch = c->map.epoch, .at = since_start(r), .count = e->count, .nodes = nodes};
@@ -195,7 +195,7 @@ static double quantile(const double *sorted, int count, double share)
 /* What the clients needed, as FORGE tells it. The slowest one is the time of the whole. */
 static void summarise(struct tb_outcome *o, double *seconds, int count)
 {
-    qsort(seconds, (size_t)count, sizeof *seconds, by_size);
+    qsort(seconds, (size_t)count, sizeof(*seconds), by_size);
     for (int i = 0; i < count; i++)
         o->mean += seconds[i] / count;
     o->min = seconds[0];
@@ -210,7 +210,7 @@ static void gather(struct run *r, struct tb_outcome outcome, const struct part *
 {
     MPI_Comm comm = r->client->comm;
     int64_t mine[] = {part->requests, part->bytes, part->messages, part->validated}, all[4];
-    double *seconds = tb_buffer((size_t)r->ranks * sizeof *seconds);
+    double *seconds = tb_buffer((size_t)r->ranks * sizeof(*seconds));
     MPI_Reduce(mine, all, 4, MPI_INT64_T, MPI_SUM, 0, comm);
     MPI_Reduce(&part->began, &outcome.began, 1, MPI_DOUBLE, MPI_MIN, 0, comm);
     MPI_Reduce(&part->stopped, &outcome.stonewall_hit, 1, MPI_DOUBLE, MPI_MAX, 0, comm);

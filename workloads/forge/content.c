@@ -12,7 +12,7 @@
 static size_t piece_of(int file, int64_t offset, int64_t end, unsigned char *out)
 {
     uint64_t word = tb_content_word(file, offset / 8);
-    size_t skip = (size_t)(offset % 8), bytes = sizeof word - skip;
+    size_t skip = (size_t)(offset % 8), bytes = sizeof(word) - skip;
     if ((int64_t)bytes > end - offset)
         bytes = (size_t)(end - offset);
     memcpy(out, (const unsigned char *)&word + skip, bytes);

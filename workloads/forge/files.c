@@ -26,7 +26,7 @@ struct tb_files {
 
 struct tb_files *tb_files_new(void)
 {
-    struct tb_files *f = calloc(1, sizeof *f);
+    struct tb_files *f = calloc(1, sizeof(*f));
     if (f)
         pthread_mutex_init(&f->lock, NULL);
     return f;
@@ -67,7 +67,7 @@ static int handle_for(struct tb_files *f, const char *path)
     }
     if (empty < f->count)
         return empty;
-    struct open_file *more = realloc(f->file, ((size_t)f->count + 1) * sizeof *more);
+    struct open_file *more = realloc(f->file, ((size_t)f->count + 1) * sizeof(*more));
     if (!more)
         return -ENOMEM;
     f->file = more;

@@ -137,7 +137,7 @@ static void be_client(struct tb_client *c, const struct tb_scenario *s)
 {
     c->nodes_used = tb_look_around(c->comm).nodes;
     c->job = &s->jobs[c->job_number];
-    c->outcomes = calloc((size_t)tb_transfers_of(c->job) + 1, sizeof *c->outcomes);
+    c->outcomes = calloc((size_t)tb_transfers_of(c->job) + 1, sizeof(*c->outcomes));
     if (!c->outcomes)
         tb_fail("memory", "allocate", -1, "no room for results");
     tb_client_run(c);
@@ -181,7 +181,7 @@ static void run(const struct tb_options *o, const struct tb_scenario *s, const s
     struct tb_node_counts counts = {0};
     struct tb_client client = {.scenario = s, .options = o, .nodes = (int)s->forwarders, .wire = w->comm, .map = *map};
     bool serves = w->rank < s->forwarders;
-    say_started(report.started, sizeof report.started);
+    say_started(report.started, sizeof(report.started));
     client.number = w->rank - client.nodes;
     client.clients = w->tasks - client.nodes;
     client.near = is_near(w, serves) && !o->by_message;

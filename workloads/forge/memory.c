@@ -38,7 +38,7 @@ void *tb_memory_of(const struct tb_seen *seen)
 {
     char name[64];
     struct stat st;
-    snprintf(name, sizeof name, "/proc/%lld/fd/%lld", (long long)seen->process, (long long)seen->descriptor);
+    snprintf(name, sizeof(name), "/proc/%lld/fd/%lld", (long long)seen->process, (long long)seen->descriptor);
     bool same =
         seen->size && !stat(name, &st) && st.st_dev == seen->device && st.st_ino == seen->inode && (uint64_t)st.st_size == seen->size;
     int fd = same ? open(name, O_RDWR | O_CLOEXEC) : -1;

@@ -49,7 +49,7 @@ static void read_scenario(const char *text, size_t length, int tasks)
 {
     struct tb_scenario s;
     struct tb_complaint c;
-    memset(&c, 'x', sizeof c);
+    memset(&c, 'x', sizeof(c));
     if (tb_scenario_parse(&s, text, length, "input", &c) && tb_scenario_fits(&s, tasks, "input", &c))
         check_scenario(&s);
     else
@@ -63,7 +63,7 @@ static void read_map(const char *text, size_t length, int clients)
     struct tb_map m;
     struct tb_complaint c;
     const int nodes = 4;
-    memset(&c, 'x', sizeof c);
+    memset(&c, 'x', sizeof(c));
     bool good = tb_map_parse(&m, text, length, "input", clients, nodes, &c);
     if (!good)
         fuzz_check_complaint(&c);

@@ -30,7 +30,7 @@ struct parsed {
 /* The complaint is filled first, so that a text without an end is found. */
 static void parse(struct parsed *p, const uint8_t *data, size_t size)
 {
-    memset(&p->complaint, 'x', sizeof p->complaint);
+    memset(&p->complaint, 'x', sizeof(p->complaint));
     p->tests = (struct tb_tests){0};
     fuzz_line_make(&p->line, data, size);
     script = p->line.script;

@@ -52,7 +52,7 @@ __attribute__((noinline)) static void fuzz_check(bool holds)
 /* A refusal says why. */
 static inline void fuzz_check_complaint(const struct tb_complaint *c)
 {
-    fuzz_check(c->text[0] && memchr(c->text, '\0', sizeof c->text));
+    fuzz_check(c->text[0] && memchr(c->text, '\0', sizeof(c->text)));
 }
 
 #endif

@@ -22,7 +22,7 @@ static void check_plan(const struct tb_options *o)
 {
     struct tb_plan plan;
     struct tb_complaint c;
-    memset(&c, 'x', sizeof c);
+    memset(&c, 'x', sizeof(c));
     bool good = tb_plan_make(&plan, o, &c);
     if (!good)
         fuzz_check_complaint(&c);
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_line line;
     struct tb_options o;
     struct tb_complaint c;
-    memset(&c, 'x', sizeof c);
+    memset(&c, 'x', sizeof(c));
     fuzz_line_make(&line, data, size);
     if (!tb_mdtest_options(&o, line.argc, line.argv, line.tasks, &c))
         fuzz_check_complaint(&c);

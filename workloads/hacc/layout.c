@@ -32,7 +32,7 @@ void tb_hacc_name(const struct tb_options *o, const struct tb_hacc_part *p, int 
 {
     char of_step[32] = "";
     if (step > 0)
-        snprintf(of_step, sizeof of_step, "-Step%08d", step);
+        snprintf(of_step, sizeof(of_step), "-Step%08d", step);
     snprintf(name, room, "%s%s-Part%08d-of-%08d.data", o->prefix, of_step, p->id, p->parts);
 }
 
@@ -51,7 +51,7 @@ int64_t *tb_hacc_header(const struct tb_options *o, const struct tb_world *w, co
     if (!words)
         return NULL;
     const int64_t told[] = {0, TB_HACC_META, o->header, TB_HACC_RECORD, p->particles, o->particles * w->tasks, p->ranks, p->parts, p->id};
-    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
+    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
         words[i] = told[i];
     return words;
 }

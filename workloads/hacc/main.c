@@ -125,7 +125,7 @@ static struct tb_steps run(const void *options, const struct tb_world *w)
     struct tb_hacc_data d = tb_hacc_arrays(o->particles);
     char path[4200];
     for (int step = 0; step < o->steps; step++) {
-        tb_hacc_name(o, &p, step, path, sizeof path);
+        tb_hacc_name(o, &p, step, path, sizeof(path));
         double began = tb_step_begin(w);
         tb_hacc_fill(&d, o->particles, w->rank, step);
         tb_step_compute(began, o->compute_us);
@@ -134,7 +134,7 @@ static struct tb_steps run(const void *options, const struct tb_world *w)
             read_checkpoint(o, w, path, &d, &s);
     }
     for (int step = 0; o->flush && step < o->steps; step++) {
-        tb_hacc_name(o, &p, step, path, sizeof path);
+        tb_hacc_name(o, &p, step, path, sizeof(path));
         tb_step_flush(w, p.rank == 0 ? path : NULL, &s.flush_s);
     }
     tb_hacc_free(&d);

@@ -18,7 +18,7 @@ static const char *hdf5_version(void)
     static char text[64];
     unsigned major, minor, release;
     H5get_libversion(&major, &minor, &release);
-    snprintf(text, sizeof text, "%u.%u.%u (Parallel)", major, minor, release);
+    snprintf(text, sizeof(text), "%u.%u.%u (Parallel)", major, minor, release);
     return text;
 }
 

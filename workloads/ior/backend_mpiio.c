@@ -26,7 +26,7 @@ static const char *mpi_version(void)
     static char text[32];
     int major, minor;
     MPI_Get_version(&major, &minor);
-    snprintf(text, sizeof text, "(%d.%d)", major, minor);
+    snprintf(text, sizeof(text), "(%d.%d)", major, minor);
     return text;
 }
 
@@ -53,7 +53,7 @@ static void hints_of_file(const char *path, MPI_Info info)
     FILE *f = fopen(path, "r");
     if (!f)
         tb_fail(path, "hintsFileName", -1, strerror(errno));
-    while (fgets(line, sizeof line, f))
+    while (fgets(line, sizeof(line), f))
         take_hint(info, line);
     fclose(f);
 }
@@ -65,7 +65,7 @@ static MPI_Info hints_of(const struct tb_file *f)
     MPI_Info info;
     MPI_Info_create(&info);
     for (char **variable = environ; *variable; variable++) {
-        snprintf(line, sizeof line, "%s", *variable);
+        snprintf(line, sizeof(line), "%s", *variable);
         if (!strncmp(line, "IOR_HINT__MPI__", 15))
             take_hint(info, line);
     }

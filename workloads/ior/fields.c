@@ -207,9 +207,9 @@ struct tb_value tb_field_value(const struct tb_field *f, const struct tb_test *t
     else if (f->kind == TB_IS_NULL)
         v.text = "(null)"; /* as IOR */
     else if (f->kind == TB_IS_MADE)
-        f->make(t, v.room, sizeof v.room);
+        f->make(t, v.room, sizeof(v.room));
     else if (f->kind == TB_IS_SIZE)
-        tb_human_size(v.room, sizeof v.room, number_of(f->kind, at));
+        tb_human_size(v.room, sizeof(v.room), number_of(f->kind, at));
     else if (f->kind != TB_IS_0)
         v.number = number_of(f->kind, at);
     return v;

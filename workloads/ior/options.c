@@ -16,7 +16,7 @@
 static bool take_backend(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
     const struct tb_backend *known[] = {&tb_posix, &tb_mpiio, &tb_hdf5, &tb_mmap, &tb_dummy};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
         if (!strcasecmp(value, known[i]->name)) {
             ((struct tb_options *)options)->backend = known[i];
             ((struct tb_options *)options)->api = value;
@@ -182,7 +182,7 @@ bool tb_ior_directive(struct tb_options *o, const char *name, const char *value,
 static bool files_differ(const struct tb_options *o, struct tb_complaint *c)
 {
     const char *files[] = {o->file, o->script, o->hints_file, o->summary_file, o->rank_file, o->status_file};
-    enum { FILES = sizeof files / sizeof *files };
+    enum { FILES = sizeof(files) / sizeof(*files) };
     for (int i = 0; i < FILES; i++)
         for (int j = 0; j < i; j++)
             if (files[i] && files[j] && !strcmp(files[i], files[j]) && strcmp(files[i], "/dev/null"))

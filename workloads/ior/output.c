@@ -51,10 +51,10 @@ static void describe_machine(struct tb_report *r)
 {
     struct utsname u;
     uname(&u);
-    snprintf(r->platform, sizeof r->platform, "%s(%s)", u.nodename, u.sysname);
-    snprintf(r->machine, sizeof r->machine, "%s %s", u.sysname, u.nodename);
+    snprintf(r->platform, sizeof(r->platform), "%s(%s)", u.nodename, u.sysname);
+    snprintf(r->machine, sizeof(r->machine), "%s %s", u.sysname, u.nodename);
     if (r->verbose >= 2)
-        snprintf(r->machine, sizeof r->machine, "%s %s %s %s %s", u.sysname, u.nodename, u.release, u.version, u.machine);
+        snprintf(r->machine, sizeof(r->machine), "%s %s %s %s %s", u.sysname, u.nodename, u.release, u.version, u.machine);
 }
 
 /* The place of the file, which may not exist yet. */
@@ -63,7 +63,7 @@ static struct tb_file_system file_system_of(const char *file)
     const char *name;
     char dir[4096];
     int length = tb_name_of(file, 0, &name);
-    snprintf(dir, sizeof dir, "%.*s", length, name);
+    snprintf(dir, sizeof(dir), "%.*s", length, name);
     return tb_file_system_of(dirname(dir));
 }
 
@@ -116,7 +116,7 @@ bool tb_report_open(struct tb_report *r, const struct tb_options *o, const char 
     describe_machine(r);
     if (!prepare_file(r) || !open_rank_file(r, o->rank_file))
         return false;
-    r->tests = calloc(tests, sizeof *r->tests);
+    r->tests = calloc(tests, sizeof(*r->tests));
     if (!r->tests) {
         fprintf(stderr, "%s: no memory for %zu tests\n", TB_PROGRAM, tests);
         return false;
@@ -135,11 +135,11 @@ struct tb_test *tb_report_test(struct tb_report *r, const struct tb_options *o, 
 {
     struct tb_test *t = &r->tests[r->count];
     *t = (struct tb_test){.options = o, .world = *w, .id = (int)r->count++, .fs = file_system_of(o->file), .platform = r->platform};
-    t->results = calloc((size_t)o->repetitions * 3, sizeof *t->results);
+    t->results = calloc((size_t)o->repetitions * 3, sizeof(*t->results));
     if (!t->results)
         tb_fail("memory", "allocate", -1, "too many repetitions for their results");
     tb_now(t->began);
-    tb_path(t->path, sizeof t->path, o, w, 0, -1);
+    tb_path(t->path, sizeof(t->path), o, w, 0, -1);
     return t;
 }
 

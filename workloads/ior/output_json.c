@@ -69,7 +69,7 @@ static __attribute__((format(printf, 3, 4))) void format(struct writer *w, const
     char text[256];
     va_list arguments;
     va_start(arguments, form);
-    vsnprintf(text, sizeof text, form, arguments);
+    vsnprintf(text, sizeof(text), form, arguments);
     va_end(arguments);
     string(w, name, text);
 }

@@ -82,7 +82,7 @@ static void phase(struct tb_report *r, const struct tb_test *t, enum tb_pass pas
 static void cell(FILE *f, double value, int width)
 {
     char text[64];
-    snprintf(text, sizeof text, "%.*f", value < 1 ? 6 : value < 3600 ? 2 : 0, value);
+    snprintf(text, sizeof(text), "%.*f", value < 1 ? 6 : value < 3600 ? 2 : 0, value);
     fprintf(f, "%-*s ", width, text);
 }
 

@@ -47,9 +47,9 @@ void tb_path(char *path, size_t size, const struct tb_options *o, const struct t
     char number[16] = "", file[4096];
     const char *name;
     int length = tb_name_of(o->file, o->file_per_process ? owner : 0, &name);
-    snprintf(file, sizeof file, "%.*s", length, name);
+    snprintf(file, sizeof(file), "%.*s", length, name);
     if (o->multi_file && repetition >= 0)
-        snprintf(number, sizeof number, ".%d", repetition);
+        snprintf(number, sizeof(number), ".%d", repetition);
     if (!o->file_per_process)
         snprintf(path, size, "%.4000s%s", file, number);
     else if (o->dual_mount)
@@ -289,7 +289,7 @@ static void prepare(struct pass *s, int repetition)
     s->file.options = o;
     s->file.world = p->world;
     s->file.owner = s->owner;
-    tb_path(s->file.path, sizeof s->file.path, o, p->world, s->owner, repetition);
+    tb_path(s->file.path, sizeof(s->file.path), o, p->world, s->owner, repetition);
     if (s->kind == TB_WRITE)
         tb_fill(&p->pattern, p->data, (size_t)o->transfer, s->owner);
 }

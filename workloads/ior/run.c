@@ -54,7 +54,7 @@ static double remove_files(const struct run *r, int repetition)
     int64_t size;
     MPI_Barrier(r->w->comm);
     double start = MPI_Wtime(), seconds;
-    tb_path(path, sizeof path, r->o, r->w, r->w->rank, repetition);
+    tb_path(path, sizeof(path), r->o, r->w, r->w->rank, repetition);
     if (owns_file(r) && regular_size(path, &size) && unlink(path) && errno != ENOENT)
         tb_fail(path, "remove", -1, strerror(errno));
     if (has_directory(r))
@@ -70,7 +70,7 @@ static void make_directory(const struct run *r, int repetition)
     char path[4096];
     if (!has_directory(r))
         return;
-    tb_path(path, sizeof path, r->o, r->w, r->w->rank, repetition);
+    tb_path(path, sizeof(path), r->o, r->w, r->w->rank, repetition);
     char *dir = dirname(path);
     if (mkdir(dir, 0700) && errno != EEXIST)
         tb_fail(dir, "mkdir", -1, strerror(errno));
@@ -95,7 +95,7 @@ static void find_sizes(const struct run *r, int repetition, int64_t found[2])
 {
     char path[4096];
     found[0] = 0;
-    tb_path(path, sizeof path, r->o, r->w, r->w->rank, repetition);
+    tb_path(path, sizeof(path), r->o, r->w, r->w->rank, repetition);
     found[1] = owns_file(r) && !regular_size(path, &found[0]);
     MPI_Allreduce(MPI_IN_PLACE, found, 2, MPI_INT64_T, MPI_SUM, r->w->comm);
 }
@@ -137,7 +137,7 @@ static void record_ranks(struct run *r, const struct tb_result *x)
     if (!wanted)
         return;
     if (r->report)
-        all = tb_buffer((size_t)r->w->tasks * sizeof mine);
+        all = tb_buffer((size_t)r->w->tasks * sizeof(mine));
     MPI_Gather(mine, 3, MPI_DOUBLE, all, 3, MPI_DOUBLE, 0, r->w->comm);
     for (int i = 0; r->report && i < r->w->tasks; i++) {
         double *rank = all + 3 * (ptrdiff_t)i;
@@ -185,7 +185,7 @@ static void warn_of_errors(struct run *r, int64_t before, const char *what)
 static void warn_of_overwriting(const struct run *r, int repetition)
 {
     char path[4096];
-    tb_path(path, sizeof path, r->o, r->w, r->w->rank, repetition);
+    tb_path(path, sizeof(path), r->o, r->w, r->w->rank, repetition);
     if (owns_file(r) && !access(path, F_OK))
         fprintf(stderr, "WARNING: The file \"%s\" exists already and will be overwritten\n", path);
 }
@@ -310,8 +310,8 @@ int tb_run(const struct tb_options *o, const struct tb_world *w, struct tb_repor
     struct run all = {.o = o, .w = w, .report = report}, *r = &all;
     r->phase = (struct tb_phase){.options = o, .world = w, .pattern = {o->packet, common_signature(o, w->comm)}};
     r->phase.data = tb_buffer((size_t)o->transfer);
-    r->phase.limits = tb_buffer((size_t)w->tasks * sizeof *r->phase.limits);
-    r->phase.pairs = tb_buffer((size_t)w->tasks * sizeof *r->phase.pairs);
+    r->phase.limits = tb_buffer((size_t)w->tasks * sizeof(*r->phase.limits));
+    r->phase.pairs = tb_buffer((size_t)w->tasks * sizeof(*r->phase.pairs));
     /* Held until the end, so that the page cache stays as small as asked for in all passes. */
     void *occupied = occupy(r);
     for (int i = 0; i < w->tasks; i++)

@@ -14,7 +14,7 @@
 /* A copy: settings that come later don't change a test that was added. */
 bool tb_tests_add(struct tb_tests *tests, const struct tb_options *o, struct tb_complaint *c)
 {
-    struct tb_options *more = realloc(tests->options, (tests->count + 1) * sizeof *more);
+    struct tb_options *more = realloc(tests->options, (tests->count + 1) * sizeof(*more));
     if (!more)
         return tb_complain(c, "no memory for the tests");
     tests->options = more;
@@ -39,7 +39,7 @@ static char *load(const char *path, size_t *size)
     char *text = NULL, part[4096];
     size_t all = 0, got;
     FILE *f = fopen(path, "r"), *into = f ? open_memstream(&text, size) : NULL;
-    while (into && all <= MOST_BYTES && (got = fread(part, 1, sizeof part, f)))
+    while (into && all <= MOST_BYTES && (got = fread(part, 1, sizeof(part), f)))
         all += fwrite(part, 1, got, into);
     bool good = into && !ferror(f);
     if (f)
@@ -110,14 +110,14 @@ static bool take_lines(struct tb_tests *tests, struct tb_options *o, char *rest,
     enum place place = OUTSIDE;
     for (int number = 1; rest; number++)
         if (!take_line(tests, o, trim(strsep(&rest, "\n")), &place, &why)) {
-            snprintf(c->text, sizeof c->text, "-f: %.200s:%d: %.4000s", path, number, why.text);
+            snprintf(c->text, sizeof(c->text), "-f: %.200s:%d: %.4000s", path, number, why.text);
             return false;
         }
     if (place == SET)
         return tb_tests_add(tests, o, c);
     if (tests->count)
         return true;
-    snprintf(c->text, sizeof c->text, "-f: %.200s: IOR START is missing", path);
+    snprintf(c->text, sizeof(c->text), "-f: %.200s: IOR START is missing", path);
     return false;
 }
 
@@ -128,11 +128,11 @@ bool tb_script_read(struct tb_tests *tests, const struct tb_options *defaults, c
     size_t size;
     tests->text = load(path, &size);
     if (!tests->text) {
-        snprintf(c->text, sizeof c->text, "-f: %.200s: %s", path, strerror(errno));
+        snprintf(c->text, sizeof(c->text), "-f: %.200s: %s", path, strerror(errno));
         return false;
     }
     if (size > MOST_BYTES || strlen(tests->text) < size) {
-        snprintf(c->text, sizeof c->text, "-f: %.200s: more than 1 MiB, or with a NUL byte, which no script has", path);
+        snprintf(c->text, sizeof(c->text), "-f: %.200s: more than 1 MiB, or with a NUL byte, which no script has", path);
         return false;
     }
     return take_lines(tests, &o, tests->text, path, c);

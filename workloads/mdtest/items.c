@@ -260,13 +260,13 @@ static int64_t rename_round(struct tb_run *r, int loop, bool dirs)
 {
     char aside[PATH_MAX + 8], last[PATH_MAX], next[PATH_MAX];
     int owner = neighbour(r, 1);
-    snprintf(last, sizeof last, "%s", tb_item(&r->namer, owner, loop, dirs, 0));
-    snprintf(aside, sizeof aside, "%s-XX", last);
+    snprintf(last, sizeof(last), "%s", tb_item(&r->namer, owner, loop, dirs, 0));
+    snprintf(aside, sizeof(aside), "%s-XX", last);
     rename_one(r, last, aside);
     for (int64_t i = 1; i < r->present - 1; i++) {
-        snprintf(next, sizeof next, "%s", tb_item(&r->namer, owner, loop, dirs, i));
+        snprintf(next, sizeof(next), "%s", tb_item(&r->namer, owner, loop, dirs, i));
         rename_one(r, next, last);
-        snprintf(last, sizeof last, "%s", next);
+        snprintf(last, sizeof(last), "%s", next);
     }
     rename_one(r, aside, last);
     return r->present;

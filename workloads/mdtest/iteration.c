@@ -29,7 +29,7 @@ static void run_command(struct tb_run *r, const char *option, const char *comman
         return;
     if (code < 0)
         tb_fail(command, option, -1, strerror(errno));
-    snprintf(status, sizeof status, "exit status %d", WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code));
+    snprintf(status, sizeof(status), "exit status %d", WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code));
     if (r->options->stop_at_failure)
         tb_fail(command, option, -1, status);
     r->failures++;

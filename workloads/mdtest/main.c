@@ -20,7 +20,7 @@ static void *need(void *memory)
 /* The seed of rank r is -R's seed plus r, so that ranks differ and runs repeat. */
 static int64_t *shuffled(int64_t count, uint64_t state)
 {
-    int64_t *order = need(malloc(((size_t)count + 1) * sizeof *order));
+    int64_t *order = need(malloc(((size_t)count + 1) * sizeof(*order)));
     for (int64_t i = 0; i < count; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         int64_t j = (int64_t)((state >> 33) % (uint64_t)(i + 1));
@@ -46,9 +46,9 @@ static void test_on(struct tb_run *r, struct tb_report *report)
     const struct tb_options *o = r->options;
     if (r->rank == 0) {
         size_t cells = (size_t)o->iterations * (size_t)r->tasks * TB_OPERATIONS;
-        report->results = need(calloc((size_t)o->iterations, sizeof *report->results));
-        report->rank_seconds = need(calloc(cells, sizeof *report->rank_seconds));
-        report->rank_items = need(calloc(cells, sizeof *report->rank_items));
+        report->results = need(calloc((size_t)o->iterations, sizeof(*report->results)));
+        report->rank_seconds = need(calloc(cells, sizeof(*report->rank_seconds)));
+        report->rank_items = need(calloc(cells, sizeof(*report->rank_items)));
         tb_print_test(o, r->plan, r->tasks);
     }
     for (int i = 0; i < o->iterations; i++) {
@@ -104,8 +104,8 @@ static char *node_map(const struct tb_world *w)
     char *map = need(calloc((size_t)w->tasks + 1, 1));
     int length;
     MPI_Get_processor_name(name, &length);
-    memcpy(first, name, sizeof first);
-    MPI_Bcast(first, sizeof first, MPI_CHAR, 0, MPI_COMM_WORLD);
+    memcpy(first, name, sizeof(first));
+    MPI_Bcast(first, sizeof(first), MPI_CHAR, 0, MPI_COMM_WORLD);
     mine = strcmp(first, name) ? '0' : '1';
     MPI_Gather(&mine, 1, MPI_CHAR, map, 1, MPI_CHAR, 0, MPI_COMM_WORLD);
     return map;

@@ -32,7 +32,7 @@ static void print_time(const char *what)
     struct tm parts;
     time_t seconds = time(NULL);
     localtime_r(&seconds, &parts);
-    strftime(text, sizeof text, "%m/%d/%Y %H:%M:%S", &parts);
+    strftime(text, sizeof(text), "%m/%d/%Y %H:%M:%S", &parts);
     printf("-- %s at %s --\n\n", what, text);
 }
 
@@ -42,7 +42,7 @@ void tb_print_begin(const struct tb_options *o, const struct tb_world *w, const 
     const char *start;
     char base[PATH_MAX];
     int length = tb_name_of(o->dir, 0, &start);
-    snprintf(base, sizeof base, "%.*s", length, start);
+    snprintf(base, sizeof(base), "%.*s", length, start);
     print_time("started");
     printf("%s-%s was launched with %d total task(s) on %d node(s)\n", TB_PROGRAM, TB_VERSION, w->tasks, w->nodes);
     printf("Command line used: %s\n", command_line);

@@ -68,7 +68,7 @@ bool tb_plan_make(struct tb_plan *plan, const struct tb_options *o, struct tb_co
     plan->first_dir = o->leaf_only ? plan->dirs - leaves : 0;
     if (!share_items(plan, o, plan->dirs - plan->first_dir, c))
         return false;
-    plan->order = malloc((size_t)plan->dirs * sizeof *plan->order);
+    plan->order = malloc((size_t)plan->dirs * sizeof(*plan->order));
     if (!plan->order)
         return tb_complain(c, "-z, -b: no memory for the directories of the tree");
     int64_t visited = visit(plan, o->branching, 0, 0);
@@ -95,14 +95,14 @@ const char *tb_test_dir(struct tb_namer *n, int rank, int loop)
     const char *base;
     int length = tb_name_of(n->options->dir, rank, &base);
     n->dir = -1;
-    n->length = (size_t)snprintf(n->path, sizeof n->path, "%.*s/test-dir.%d-%d", length, base, n->iteration, loop);
+    n->length = (size_t)snprintf(n->path, sizeof(n->path), "%.*s/test-dir.%d-%d", length, base, n->iteration, loop);
     return n->path;
 }
 
 /* With -u the rank is in the name, since trees of several ranks are side by side. */
 static void add_component(struct tb_namer *n, int rank, int64_t dir)
 {
-    size_t room = sizeof n->path - n->length;
+    size_t room = sizeof(n->path) - n->length;
     int length = n->options->unique_dir ? snprintf(n->path + n->length, room, "/mdtest_tree.%d.%lld", rank, (long long)dir)
                                         : snprintf(n->path + n->length, room, "/mdtest_tree.%lld", (long long)dir);
     if ((size_t)length >= room)
@@ -143,11 +143,11 @@ const char *tb_item(struct tb_namer *n, int owner, int loop, bool is_dir, int64_
     /* The name first and then the path, as mdtest does: done in one step, items a microsecond long would be faster here. */
     const char *kind = is_dir ? "dir" : "file";
     char *at = n->path + n->length, name[64];
-    size_t room = sizeof n->path - n->length;
+    size_t room = sizeof(n->path) - n->length;
     if (o->shared_file)
-        snprintf(name, sizeof name, "%s.mdtest.shared.%lld", kind, (long long)number);
+        snprintf(name, sizeof(name), "%s.mdtest.shared.%lld", kind, (long long)number);
     else
-        snprintf(name, sizeof name, "%s.mdtest.%d.%lld", kind, owner, (long long)number);
+        snprintf(name, sizeof(name), "%s.mdtest.%d.%lld", kind, owner, (long long)number);
     int length = snprintf(at, room, "/%s", name);
     if ((size_t)length >= room)
         tb_fail(n->path, "name", -1, "the tree is too deep for a path");

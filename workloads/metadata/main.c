@@ -35,7 +35,7 @@ static void write_value(const char *path, int value)
     int fd = open(path, O_WRONLY | O_CREAT, 0644);
     if (fd < 0)
         failed(path, "open");
-    if (write(fd, &value, sizeof value) != (ssize_t)sizeof value)
+    if (write(fd, &value, sizeof(value)) != (ssize_t)sizeof(value))
         failed(path, "write");
     if (close(fd))
         failed(path, "close");
@@ -45,7 +45,7 @@ static void write_value(const char *path, int value)
 static int read_value(const char *path)
 {
     int value = -1, fd = open(path, O_RDONLY);
-    if (fd < 0 || read(fd, &value, sizeof value) != (ssize_t)sizeof value || close(fd))
+    if (fd < 0 || read(fd, &value, sizeof(value)) != (ssize_t)sizeof(value) || close(fd))
         failed(path, "read");
     return value;
 }
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
         return TB_EXIT_USAGE;
     }
     char path[64];
-    snprintf(path, sizeof path, "metadata.%08d", world.rank);
+    snprintf(path, sizeof(path), "metadata.%08d", world.rank);
     MPI_Barrier(MPI_COMM_WORLD);
     double start = MPI_Wtime();
     for (long i = 1; i <= count; i++)

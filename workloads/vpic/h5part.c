@@ -19,7 +19,7 @@ static void write_origin(const struct tb_h5part *h)
 {
     static const char origin[] = TB_PROGRAM;
     hid_t type = must(h, "attribute", H5Tcopy(H5T_C_S1)), space = must(h, "attribute", H5Screate(H5S_SCALAR));
-    must(h, "attribute", H5Tset_size(type, sizeof origin));
+    must(h, "attribute", H5Tset_size(type, sizeof(origin)));
     hid_t attribute = must(h, "attribute", H5Acreate2(h->file, "Origin", type, space, H5P_DEFAULT, H5P_DEFAULT));
     must(h, "attribute", H5Awrite(attribute, type, origin));
     must(h, "attribute", H5Aclose(attribute));
@@ -52,7 +52,7 @@ void tb_h5part_create(struct tb_h5part *h, const struct tb_options *o, const str
 void tb_h5part_begin(struct tb_h5part *h, int step)
 {
     char name[32];
-    snprintf(name, sizeof name, "Step#%d", step);
+    snprintf(name, sizeof(name), "Step#%d", step);
     h->step = must(h, name, H5Gcreate2(h->file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
 }
 

@@ -268,7 +268,7 @@ static void write_phase(void *arg)
 {
     struct bench *b = arg;
     size_t n = strlen(b->path);
-    snprintf(b->path + n, sizeof b->path - n, ".%d", b->phase++);
+    snprintf(b->path + n, sizeof(b->path) - n, ".%d", b->phase++);
     open_file(b);
     write_large(b);
     if (close(b->fd) != 0)
@@ -335,7 +335,7 @@ static const struct bench_case {
 
 static const struct bench_case *find_case(const char *name)
 {
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         if (strcmp(cases[i].name, name) == 0)
             return &cases[i];
     }
@@ -351,7 +351,7 @@ static int usage(void)
           "  -f  each repetition in a fresh process, on the file of the first (one process)\n"
           "one repetition per line of input, answered by its seconds; cases:",
           stderr);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         fprintf(stderr, " %s", cases[i].name);
     fputc('\n', stderr);
     return 2;
@@ -398,7 +398,7 @@ static void prepare(struct bench *b, const struct options *o, int rank)
     b->fd = -1;
     b->every = o->one_file ? (size_t)o->processes : 1;
     b->first = o->one_file ? (size_t)rank : 0;
-    snprintf(b->path, sizeof b->path, "%s/tb-bench.%s.%d", o->folder, b->name, o->one_file ? 0 : rank);
+    snprintf(b->path, sizeof(b->path), "%s/tb-bench.%s.%d", o->folder, b->name, o->one_file ? 0 : rank);
     b->buffer = malloc(LARGE);
     if (b->buffer == NULL)
         fail("no memory");
@@ -448,7 +448,7 @@ static void serve(struct bench *b, const struct options *o, struct tb_workers *w
     }
     puts("ready");
     fflush(stdout);
-    while (fgets(line, sizeof line, stdin) != NULL) {
+    while (fgets(line, sizeof(line), stdin) != NULL) {
         if (o->fresh) {
             repeat_fresh(again);
             continue;
@@ -493,7 +493,7 @@ int main(int argc, char **argv)
     prepare(&bench, &options, rank);
     options.which->set_up(&bench);
     char mib[32];
-    snprintf(mib, sizeof mib, "%ld", options.mib);
+    snprintf(mib, sizeof(mib), "%ld", options.mib);
     char *again[] = {argv[0], "-F", "-s", mib, (char *)options.which->name, (char *)options.folder, NULL}; /* of repeat_fresh */
     serve(&bench, &options, workers, rank, again);
     clean_up(&bench, &options);

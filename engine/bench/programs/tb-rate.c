@@ -50,7 +50,7 @@ static void __attribute__((noreturn)) fail(const struct load *l, const char *wha
 static void create(const struct load *l, long number)
 {
     char path[4200];
-    snprintf(path, sizeof path, "%s.new.%ld", l->path, number);
+    snprintf(path, sizeof(path), "%s.new.%ld", l->path, number);
     int fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
     if (fd < 0 || close(fd) != 0)
         fail(l, "create");
@@ -108,7 +108,7 @@ static void __attribute__((noreturn)) run(struct load *l)
     struct tb_workers *workers = tb_workers_start(l->processes, &rank);
     if (workers == NULL)
         fail(l, "cannot start processes in");
-    snprintf(l->path, sizeof l->path, "%s/file.%d", l->folder, rank);
+    snprintf(l->path, sizeof(l->path), "%s/file.%d", l->folder, rank);
     l->fd = open(l->path, O_RDWR);
     l->buffer = malloc(l->bytes);
     if (l->fd < 0 || l->buffer == NULL)
@@ -132,14 +132,14 @@ int main(int argc, char **argv)
     long operations;
     char line[128];
     int status;
-    if (argc != 2 || snprintf(l.folder, sizeof l.folder, "%s", argv[1]) >= (int)sizeof l.folder)
+    if (argc != 2 || snprintf(l.folder, sizeof(l.folder), "%s", argv[1]) >= (int)sizeof(l.folder))
         return fputs("usage: tb-rate DIR   (lines: KIND PROCESSES BYTES OPERATIONS)\n", stderr), 2;
-    l.shared = mmap(NULL, sizeof *l.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    l.shared = mmap(NULL, sizeof(*l.shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (l.shared == MAP_FAILED)
         fail(&l, "no shared memory");
     puts("ready");
     fflush(stdout);
-    while (fgets(line, sizeof line, stdin) != NULL) {
+    while (fgets(line, sizeof(line), stdin) != NULL) {
         if (sscanf(line, "%15s %d %zu %ld", l.kind, &l.processes, &l.bytes, &operations) != 4 || l.bytes == 0 || l.bytes > FILE_BYTES)
             return fprintf(stderr, "tb-rate: not understood: %s", line), 2;
         *l.shared = (struct shared){.left = operations, .first_start = UINT64_MAX};

@@ -42,7 +42,7 @@ static void on_child(int signal)
 static struct tb_workers *share(int n)
 {
     pthread_barrierattr_t attr;
-    struct tb_workers *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct tb_workers *w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (w == MAP_FAILED)
         return NULL;
     w->n = n;

@@ -40,9 +40,9 @@ static void put_value(const json_t *value, char *out, size_t room)
 bool tb_json_refuse(const struct tb_json *node, const char *what, struct tb_complaint *c)
 {
     char path[1024] = "", value[SHOWN + 1];
-    put_path(node, path, sizeof path);
-    put_value(node->value, value, sizeof value);
-    snprintf(c->text, sizeof c->text, "%.2000s: %s%s%s; allowed: %.700s", node->file, path, *path ? ": " : "", value, what);
+    put_path(node, path, sizeof(path));
+    put_value(node->value, value, sizeof(value));
+    snprintf(c->text, sizeof(c->text), "%.2000s: %s%s%s; allowed: %.700s", node->file, path, *path ? ": " : "", value, what);
     return false;
 }
 
@@ -52,7 +52,7 @@ json_t *tb_json_parse(const char *text, size_t length, const char *file, struct 
     json_error_t error;
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     if (!root)
-        snprintf(c->text, sizeof c->text, "%.2000s:%d: %.200s; allowed: JSON, each key once", file, error.line, error.text);
+        snprintf(c->text, sizeof(c->text), "%.2000s:%d: %.200s; allowed: JSON, each key once", file, error.line, error.text);
     return root;
 }
 
@@ -73,7 +73,7 @@ bool tb_json_object(const struct tb_json *node, const char *const *keys, struct 
     char allowed[512];
     const char *key;
     json_t *value;
-    list_words(keys, allowed, sizeof allowed);
+    list_words(keys, allowed, sizeof(allowed));
     if (!json_is_object(node->value))
         return tb_json_refuse(node, allowed, c);
     json_object_foreach((json_t *)(uintptr_t)node->value, key, value)
@@ -93,7 +93,7 @@ bool tb_json_list(const struct tb_json *node, size_t least, size_t most, const c
 {
     char allowed[128];
     size_t size = json_array_size(node->value);
-    snprintf(allowed, sizeof allowed, "a list of %zu to %zu %s", least, most, of);
+    snprintf(allowed, sizeof(allowed), "a list of %zu to %zu %s", least, most, of);
     return (json_is_array(node->value) && size >= least && size <= most) || tb_json_refuse(node, allowed, c);
 }
 
@@ -130,7 +130,7 @@ static bool whole_of(const json_t *value, int64_t *out)
 bool tb_json_whole(const struct tb_json *node, int64_t least, int64_t most, int64_t *out, struct tb_complaint *c)
 {
     char allowed[96];
-    snprintf(allowed, sizeof allowed, "a whole number from %lld to %lld", (long long)least, (long long)most);
+    snprintf(allowed, sizeof(allowed), "a whole number from %lld to %lld", (long long)least, (long long)most);
     return (whole_of(node->value, out) && *out >= least && *out <= most) || tb_json_refuse(node, allowed, c);
 }
 

@@ -19,14 +19,14 @@ void tb_map_free(struct tb_map *m)
 static bool make_nodes(struct tb_map_entry *entry, int count)
 {
     entry->count = count;
-    entry->nodes = malloc(((size_t)count + 1) * sizeof *entry->nodes);
+    entry->nodes = malloc(((size_t)count + 1) * sizeof(*entry->nodes));
     return entry->nodes != NULL;
 }
 
 /* One entry of all clients and all I/O nodes: tb_map_node_of then gives each node its block. */
 bool tb_map_default(struct tb_map *m, int clients, int nodes)
 {
-    *m = (struct tb_map){.entries = calloc(1, sizeof *m->entries)};
+    *m = (struct tb_map){.entries = calloc(1, sizeof(*m->entries))};
     if (!m->entries || !make_nodes(m->entries, nodes))
         return false;
     m->count = 1;
@@ -88,7 +88,7 @@ static int by_first(const void *a, const void *b)
 static bool covers_all(struct tb_map *m, const struct tb_json *list, int clients, struct tb_complaint *c)
 {
     int next = 0;
-    qsort(m->entries, m->count, sizeof *m->entries, by_first);
+    qsort(m->entries, m->count, sizeof(*m->entries), by_first);
     for (size_t i = 0; i < m->count; i++) {
         if (m->entries[i].first != next)
             return tb_json_refuse(list, "entries in which each client is once", c);
@@ -106,7 +106,7 @@ static bool read_map(struct tb_map *m, const struct tb_json *root, int clients, 
         !tb_json_list(&list, 1, (size_t)clients, "entries", c))
         return false;
     size_t count = json_array_size(list.value);
-    m->entries = calloc(count, sizeof *m->entries);
+    m->entries = calloc(count, sizeof(*m->entries));
     if (!m->entries)
         return tb_complain(c, "no memory for the map");
     while (m->count < count) {

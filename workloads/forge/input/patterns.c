@@ -16,7 +16,7 @@ static bool operation_of(const struct tb_json *node, enum tb_operation *out, str
 {
     static const enum tb_operation order[] = {TB_OPEN, TB_CLOSE, TB_WRITE, TB_READ};
     const char *text = json_string_value(node->value);
-    for (size_t i = 0; text && i < sizeof order / sizeof *order; i++)
+    for (size_t i = 0; text && i < sizeof(order) / sizeof(*order); i++)
         if (strstr(text, operation_words[order[i]])) {
             *out = order[i];
             return true;
@@ -133,7 +133,7 @@ bool tb_flat_read(struct tb_phase *phase, const struct tb_json *node, struct tb_
     struct tb_access p = {0};
     bool write, read, good;
     phase->repetitions = 1;
-    phase->patterns = calloc(4, sizeof *phase->patterns);
+    phase->patterns = calloc(4, sizeof(*phase->patterns));
     if (!phase->patterns)
         return tb_complain(c, "no memory for the scenario");
     good = path_of(node, true, &p.path, c) && transfer_of(&p, node, c) && flat_operations(node, &write, &read, c) &&

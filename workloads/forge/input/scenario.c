@@ -20,7 +20,7 @@ static bool read_phase(struct tb_phase *phase, const struct tb_json *node, struc
     if (!tb_json_object(node, keys, c) || !tb_json_list(&patterns, 1, MOST_PATTERNS, "patterns", c) ||
         (repetitions.value && !tb_json_whole(&repetitions, 1, MOST_RANKS, &phase->repetitions, c)))
         return false;
-    phase->patterns = calloc(json_array_size(patterns.value), sizeof *phase->patterns);
+    phase->patterns = calloc(json_array_size(patterns.value), sizeof(*phase->patterns));
     if (!phase->patterns)
         return tb_complain(c, "no memory for the scenario");
     for (; phase->count < json_array_size(patterns.value); phase->count++) {
@@ -40,7 +40,7 @@ static bool read_phases(struct tb_job *job, const struct tb_json *node, struct t
     if (!tb_json_list(&phases, 1, MOST_PHASES, "phases", c))
         return false;
     size_t count = json_array_size(phases.value);
-    job->phases = calloc(count, sizeof *job->phases);
+    job->phases = calloc(count, sizeof(*job->phases));
     if (!job->phases)
         return tb_complain(c, "no memory for the scenario");
     while (job->count < count) {
@@ -73,7 +73,7 @@ static bool read_jobs(struct tb_scenario *s, const struct tb_json *root, struct 
     struct tb_json jobs = tb_json_member(root, "jobs");
     if (!tb_json_object(root, keys, c) || !tb_json_list(&jobs, 1, MOST_JOBS, "jobs", c))
         return false;
-    s->jobs = calloc(json_array_size(jobs.value), sizeof *s->jobs);
+    s->jobs = calloc(json_array_size(jobs.value), sizeof(*s->jobs));
     if (!s->jobs)
         return tb_complain(c, "no memory for the scenario");
     while (s->count < json_array_size(jobs.value)) {
@@ -91,13 +91,13 @@ static bool read_one_job(struct tb_scenario *s, const struct tb_json *root, stru
     static const char *const flat_keys[] = {"forwarders", "handlers",     "dispatchers", "path",       "number_of_files", "spatiality",
                                             "total_size", "request_size", "validation",  "operations", "direct_io",       "stone_wall",
                                             NULL};
-    struct tb_job *job = s->jobs = calloc(1, sizeof *s->jobs);
+    struct tb_job *job = s->jobs = calloc(1, sizeof(*s->jobs));
     if (!job || !(job->name = strdup("all")))
         return tb_complain(c, "no memory for the scenario");
     s->count = 1;
     if (s->format == TB_PHASES)
         return tb_json_object(root, keys, c) && read_phases(job, root, c);
-    job->phases = calloc(1, sizeof *job->phases);
+    job->phases = calloc(1, sizeof(*job->phases));
     if (!job->phases)
         return tb_complain(c, "no memory for the scenario");
     job->count = 1;
@@ -168,7 +168,7 @@ bool tb_scenario_parse(struct tb_scenario *s, const char *text, size_t length, c
 
 static bool does_not_fit(const char *file, const char *place, int64_t value, int64_t allowed, int tasks, struct tb_complaint *c)
 {
-    snprintf(c->text, sizeof c->text, "%.2000s: %s: %lld; allowed: %lld, as there are %d ranks", file, place, (long long)value,
+    snprintf(c->text, sizeof(c->text), "%.2000s: %s: %lld; allowed: %lld, as there are %d ranks", file, place, (long long)value,
              (long long)allowed, tasks);
     return false;
 }
@@ -178,7 +178,7 @@ bool tb_scenario_fits(struct tb_scenario *s, int tasks, const char *file, struct
 {
     int64_t clients = tasks - s->forwarders, asked = 0;
     if (clients < 1) {
-        snprintf(c->text, sizeof c->text, "%.2000s: forwarders: %lld; allowed: 0 to %d, as there are %d ranks and one is a client", file,
+        snprintf(c->text, sizeof(c->text), "%.2000s: forwarders: %lld; allowed: 0 to %d, as there are %d ranks and one is a client", file,
                  (long long)s->forwarders, tasks - 1, tasks);
         return false;
     }

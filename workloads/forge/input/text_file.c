@@ -10,7 +10,7 @@
 
 static char *refuse(const char *file, const char *why, struct tb_complaint *c)
 {
-    snprintf(c->text, sizeof c->text, "%.4000s: %s", file, why);
+    snprintf(c->text, sizeof(c->text), "%.4000s: %s", file, why);
     return NULL;
 }
 

@@ -51,7 +51,7 @@ struct node {
 /* A control message gets a request of its own length; only reads and writes have the pool's. */
 static struct tb_request *new_request(size_t bytes)
 {
-    struct tb_request *r = calloc(1, sizeof *r);
+    struct tb_request *r = calloc(1, sizeof(*r));
     if (!r)
         tb_fail("memory", "allocate", -1, "no room for a request");
     r->room = tb_room_new(bytes);
@@ -192,7 +192,7 @@ static struct tb_request *receive_data(struct node *n)
 static void answer(struct node *n, struct tb_request *r)
 {
     const struct tb_message *m = tb_room_message(r->room);
-    size_t bytes = sizeof *m + (m->kind == TB_ASK_READ && !m->status && !m->in_place ? m->size : 0);
+    size_t bytes = sizeof(*m) + (m->kind == TB_ASK_READ && !m->status && !m->in_place ? m->size : 0);
     n->counts.write_calls += r->was_alone && m->kind == TB_ASK_WRITE;
     n->counts.read_calls += r->was_alone && m->kind == TB_ASK_READ;
     r->was_alone = false;
@@ -356,7 +356,7 @@ static struct mapped *none_mapped(const struct tb_node_settings *s)
 {
     int ranks;
     MPI_Comm_size(s->wire, &ranks);
-    struct mapped *all = calloc((size_t)ranks, sizeof *all);
+    struct mapped *all = calloc((size_t)ranks, sizeof(*all));
     if (!all)
         tb_fail("memory", "allocate", -1, "no room for the clients");
     return all;

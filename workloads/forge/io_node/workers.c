@@ -177,8 +177,8 @@ static void start(struct worker *worker, struct tb_workers *w, void *(*work)(voi
 
 struct tb_workers *tb_workers_start(const struct tb_node_settings *s)
 {
-    struct tb_workers *w = calloc(1, sizeof *w);
-    if (!w || !(w->files = tb_files_new()) || !(w->worker = calloc((size_t)s->handlers + (size_t)s->dispatchers, sizeof *w->worker)))
+    struct tb_workers *w = calloc(1, sizeof(*w));
+    if (!w || !(w->files = tb_files_new()) || !(w->worker = calloc((size_t)s->handlers + (size_t)s->dispatchers, sizeof(*w->worker))))
         tb_fail("memory", "allocate", -1, "no room for the threads");
     w->handlers = s->handlers;
     w->dispatchers = s->dispatchers;

@@ -13,8 +13,8 @@
 /* Beside its name first, so a run that is killed leaves no file that looks whole. */
 void tb_output_begin(struct tb_output *o, const char *directory, const char *name)
 {
-    snprintf(o->name, sizeof o->name, "%.4000s/%.150s", directory, name);
-    snprintf(o->part, sizeof o->part, "%s.part", o->name);
+    snprintf(o->name, sizeof(o->name), "%.4000s/%.150s", directory, name);
+    snprintf(o->part, sizeof(o->part), "%s.part", o->name);
     o->file = fopen(o->part, "we");
     if (!o->file)
         tb_fail(o->part, "open", -1, strerror(errno));
@@ -74,7 +74,7 @@ static void write_stats(const struct tb_report *r, int64_t rank)
     const struct tb_node_counts *n = &r->nodes[rank];
     char name[64];
     struct tb_output o;
-    snprintf(name, sizeof name, "emulation.rank-%lld.stats", (long long)rank);
+    snprintf(name, sizeof(name), "emulation.rank-%lld.stats", (long long)rank);
     tb_output_begin(&o, r->options->directory, name);
     fprintf(o.file, "forwarder: %lld\nopen: %lld\nread: %lld\nwrite: %lld\nclose: %lld\nread_size: %lld\nwrite_size: %lld\n",
             (long long)rank, (long long)n->open, (long long)n->read, (long long)n->write, (long long)n->close, (long long)n->read_bytes,

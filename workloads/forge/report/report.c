@@ -35,7 +35,7 @@ static void bring(const struct tb_world *w, int from, const void *mine, void *at
 static void bring_nodes(struct tb_report *r, const struct tb_node_counts *mine)
 {
     for (int i = 0; i < (int)r->scenario->forwarders; i++)
-        bring(&r->world, i, mine, &r->nodes[i], sizeof *mine);
+        bring(&r->world, i, mine, &r->nodes[i], sizeof(*mine));
 }
 
 /*
@@ -45,14 +45,14 @@ static void bring_nodes(struct tb_report *r, const struct tb_node_counts *mine)
 static void bring_follow(struct tb_report *r, int from, const struct tb_follow *mine)
 {
     struct tb_follow got = {0};
-    bring(&r->world, from, mine, &got, sizeof got);
+    bring(&r->world, from, mine, &got, sizeof(got));
     if (r->world.rank == 0)
-        got.nodes = room_for((size_t)got.count, sizeof *got.nodes);
-    size_t bytes = (size_t)(mine ? mine->count : got.count) * sizeof *got.nodes;
+        got.nodes = room_for((size_t)got.count, sizeof(*got.nodes));
+    size_t bytes = (size_t)(mine ? mine->count : got.count) * sizeof(*got.nodes);
     bring(&r->world, from, mine ? mine->nodes : NULL, got.nodes, bytes);
     if (r->world.rank != 0)
         return;
-    struct tb_follow *more = realloc(r->follows, (r->follow_count + 1) * sizeof *more);
+    struct tb_follow *more = realloc(r->follows, (r->follow_count + 1) * sizeof(*more));
     if (!more)
         tb_fail("report", "gather", -1, strerror(ENOMEM));
     r->follows = more;
@@ -69,9 +69,9 @@ static void bring_job(struct tb_report *r, size_t job, int from, const struct tb
     size_t transfers = (size_t)tb_transfers_of(&r->scenario->jobs[job]);
     int64_t follows = mine ? (int64_t)mine->follow_count : 0;
     if (r->world.rank == 0)
-        r->outcomes[job] = room_for(transfers, sizeof **r->outcomes);
-    bring(&r->world, from, mine ? mine->outcomes : NULL, r->world.rank == 0 ? r->outcomes[job] : NULL, transfers * sizeof **r->outcomes);
-    bring(&r->world, from, &follows, &follows, sizeof follows);
+        r->outcomes[job] = room_for(transfers, sizeof(**r->outcomes));
+    bring(&r->world, from, mine ? mine->outcomes : NULL, r->world.rank == 0 ? r->outcomes[job] : NULL, transfers * sizeof(**r->outcomes));
+    bring(&r->world, from, &follows, &follows, sizeof(follows));
     for (int64_t i = 0; (mine || r->world.rank == 0) && i < follows; i++)
         bring_follow(r, from, mine ? &mine->follows[i] : NULL);
     bring(&r->world, from, mine ? &mine->nodes_used : NULL, r->world.rank == 0 ? &r->job_nodes[job] : NULL, sizeof(int));
@@ -82,9 +82,9 @@ void tb_report_gather(struct tb_report *r, const struct tb_client *client, const
 {
     const struct tb_scenario *s = r->scenario;
     int first = (int)s->forwarders;
-    r->nodes = room_for((size_t)s->forwarders, sizeof *r->nodes);
+    r->nodes = room_for((size_t)s->forwarders, sizeof(*r->nodes));
     r->outcomes = room_for(s->count, sizeof(struct tb_outcome *));
-    r->job_nodes = room_for(s->count, sizeof *r->job_nodes);
+    r->job_nodes = room_for(s->count, sizeof(*r->job_nodes));
     bring_nodes(r, counts);
     for (size_t j = 0; j < s->count; j++) {
         bring_job(r, j, first, client);

@@ -36,8 +36,8 @@ static bool fd_matches(const struct tb_fault *what, int fd)
     char link[64], path[4096];
     if (what->path[0] == '\0')
         return true;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, path, sizeof path - 1);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof(path) - 1);
     if (n < 0)
         return false;
     path[n] = '\0';
@@ -206,7 +206,7 @@ struct tb_io *tb_io_fault_new(const struct tb_io_place *place, const char *text,
         errno = EINVAL;
         return NULL;
     }
-    struct fault *fault = calloc(1, sizeof *fault);
+    struct fault *fault = calloc(1, sizeof(*fault));
     if (fault == NULL)
         return NULL;
     tb_io_layer_init(&fault->io, &fault->ops, &fault_ops, next);

@@ -19,7 +19,7 @@ static const char *const op_names[] = {"any", TB_IO_OPERATIONS(NAME)};
 /* An operation of the table: the names are made from its list. */
 static int parse_op(const char *text, struct tb_fault *out)
 {
-    for (size_t i = 0; i < sizeof op_names / sizeof op_names[0]; i++) {
+    for (size_t i = 0; i < sizeof(op_names) / sizeof(op_names[0]); i++) {
         if (strcmp(text, op_names[i]) == 0) {
             strcpy(out->op, text);
             return 0;
@@ -50,7 +50,7 @@ static int parse_errno(const char *text, uint64_t *out)
 /* Absolute, because descriptors are compared by what /proc says. */
 static int parse_path(const char *text, struct tb_fault *out)
 {
-    if (*text != '/' || strlen(text) >= sizeof out->path)
+    if (*text != '/' || strlen(text) >= sizeof(out->path))
         return -EINVAL;
     strcpy(out->path, text);
     return 0;
@@ -110,7 +110,7 @@ int tb_fault_parse(const char *text, struct tb_fault *out)
     char copy[512], *rest = copy, *key, *value;
     int n_kinds = 0;
     *out = (struct tb_fault){.count = 1};
-    if (strlen(text) >= sizeof copy)
+    if (strlen(text) >= sizeof(copy))
         return -EINVAL;
     strcpy(copy, text);
     while (rest != NULL) {

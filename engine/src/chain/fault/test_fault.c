@@ -30,7 +30,7 @@ static const char *in_folder(const char *name)
     static char path[2][128];
     static int turn;
     char *out = path[turn++ % 2];
-    snprintf(out, sizeof path[0], "%s/%s", folder, name);
+    snprintf(out, sizeof(path[0]), "%s/%s", folder, name);
     return out;
 }
 
@@ -95,7 +95,7 @@ static void transfers_are_cut_short(void **state)
 static void faults_keep_to_their_path(void **state)
 {
     char text[200];
-    snprintf(text, sizeof text, "op=any,errno=EIO,count=0,path=%s/bad", folder);
+    snprintf(text, sizeof(text), "op=any,errno=EIO,count=0,path=%s/bad", folder);
     struct tb_io *io = chain_with(text);
     int good = open_file(io, "good");
     struct stat st;
@@ -217,8 +217,8 @@ static void every_operation_on_names_can_be_hit(void **state)
                                       "utimens", "statx",   "pathconf", "opendir",  "readdir", "closedir"};
     char text[64];
     (void)state;
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
-        snprintf(text, sizeof text, "op=%s,errno=EDQUOT", ops[i]);
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        snprintf(text, sizeof(text), "op=%s,errno=EDQUOT", ops[i]);
         struct tb_io *io = chain_with(text);
         if (do_name(io, ops[i]) != -EDQUOT)
             fail_msg("%s was not hit", ops[i]);
@@ -261,7 +261,7 @@ static void nonsense_is_refused(void **state)
     };
     struct tb_fault fault;
     (void)state;
-    for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
+    for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
         if (tb_fault_parse(nonsense[i], &fault) != -EINVAL)
             fail_msg("\"%s\" was accepted", nonsense[i]);
         setenv("TB_FAULT", nonsense[i], 1);
@@ -285,7 +285,7 @@ static int remove_folder(void **state)
 {
     static const char *const names[] = {"a", "short", "bad2", "k", "q"};
     (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unlink(in_folder(names[i]));
     return rmdir(folder);
 }

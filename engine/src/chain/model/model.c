@@ -238,7 +238,7 @@ struct tb_io *tb_io_model_new(const struct tb_io_place *place, const char *text,
     (void)text;
     if (place->model == NULL)
         return next;
-    struct model *model = calloc(1, sizeof *model);
+    struct model *model = calloc(1, sizeof(*model));
     if (model == NULL)
         return NULL;
     model->unsynced = tb_unsynced_new();

@@ -238,7 +238,7 @@ struct tb_io *tb_io_trace_new(const struct tb_io_place *place, const char *text,
     (void)text;
     if (trace == NULL)
         return next;
-    struct traced *traced = calloc(1, sizeof *traced);
+    struct traced *traced = calloc(1, sizeof(*traced));
     if (traced == NULL)
         return NULL;
     tb_io_layer_init(&traced->io, &traced->ops, &traced_ops, next);
