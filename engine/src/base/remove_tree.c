@@ -43,6 +43,7 @@ static int remove_entries(int fd, const char *last)
 static int remove_entry(int directory, const char *name, const struct stat *above)
 {
     struct stat st;
+    assert(!strchr(name, '/') && strcmp(name, "..") != 0); /* nothing outside the tree */
     if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW))
         return errno == ENOENT ? 0 : -errno;
     if (st.st_dev != above->st_dev)

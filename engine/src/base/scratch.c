@@ -4,6 +4,7 @@
  */
 #include "base/scratch.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -39,5 +40,6 @@ char *tb_scratch_bytes(size_t size)
         s = larger;
         s->size = size;
     }
+    assert(s->size >= size);
     return s->bytes;
 }
