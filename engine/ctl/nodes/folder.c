@@ -18,6 +18,7 @@
 #define MARK ".tierbench."
 #define SECRET "secret"
 
+/* The configuration may name a folder of its own; else the PFS, which all nodes see. */
 static const char *place_of(const struct tb_config *c)
 {
     return c->network.folder[0] ? c->network.folder : c->pfs.path;
@@ -37,6 +38,7 @@ static int make_lease(const char *path, const struct tb_config *c, int *lease)
     return *lease >= 0 || *lease == -ENOLCK ? 0 : *lease;
 }
 
+/* A name that is there already is refused: it may be another run's that goes on. 0700, since the secret is in it. */
 int ctl_nodes_folder_make(struct ctl_nodes_folder *folder, const struct tb_config *c, const char *instance)
 {
     struct tb_error err = {""};
@@ -58,6 +60,7 @@ int ctl_nodes_folder_make(struct ctl_nodes_folder *folder, const struct tb_confi
     return ctl_fail("%s", err.text);
 }
 
+/* The lease is closed last: until then no other command takes the folder for one that was left. */
 void ctl_nodes_folder_remove(struct ctl_nodes_folder *folder)
 {
     if (!folder->path[0])
@@ -104,6 +107,7 @@ static void remove_left(const char *path, int fd, int lease)
         printf("%s: of a run that was killed: removed\n", path);
 }
 
+/* A lease that cannot be taken is held by a living process: the folder is kept, and the holders are named. */
 static void clear_with_lease(const char *path, int fd, int lease)
 {
     char holders[256];
@@ -130,6 +134,7 @@ static void clear_one(const char *path)
     close(fd);
 }
 
+/* Only names that begin with the mark of such folders; all others are the user's. */
 void ctl_nodes_folders_clear(const struct tb_config *c)
 {
     char path[PATH_MAX + NAME_MAX + 2];

@@ -160,6 +160,7 @@ static int count_nodes(struct ctl_nodes *nodes)
     return rc;
 }
 
+/* Only nodes that share files need a folder, and the number of nodes: the daemons find each other there. */
 int ctl_nodes_prepare(struct ctl_nodes *nodes, const struct tb_config *c)
 {
     if (c->several_nodes != TB_NODES_SHARED)
@@ -168,6 +169,7 @@ int ctl_nodes_prepare(struct ctl_nodes *nodes, const struct tb_config *c)
     return rc ? rc : ctl_nodes_folder_make(&nodes->folder, c, nodes->daemon->name);
 }
 
+/* Also after a prepare that failed, or made no folder. */
 void ctl_nodes_forget(struct ctl_nodes *nodes)
 {
     ctl_nodes_folder_remove(&nodes->folder);

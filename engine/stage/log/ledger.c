@@ -49,6 +49,7 @@ static const char *host_of(struct tb_ledger *l, const char *name)
     return strcpy(h->name, name);
 }
 
+/* Most origins are the source itself, and then one text is both. */
 static void forget_origin(struct tb_entry *e)
 {
     if (e->origin != e->source)
@@ -169,6 +170,7 @@ static void take_end(struct tb_ledger *l, char **field, int n, enum tb_entry_sta
     set_state(l, e, state);
 }
 
+/* A list, because a log has few movers: one for each job and node. */
 static struct tb_known_mover *find_mover(struct tb_ledger *l, const char *id)
 {
     struct tb_known_mover *m = l->movers;
@@ -280,6 +282,7 @@ int tb_ledger_read_all(struct tb_ledger *l)
     return tb_ledger_refresh(l);
 }
 
+/* No other thread uses it any more. */
 void tb_ledger_close(struct tb_ledger *l)
 {
     tb_log_close(&l->log);

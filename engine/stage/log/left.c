@@ -59,6 +59,7 @@ int tb_left_end(struct tb_left *l)
     return rc;
 }
 
+/* A reason is known only of a failure; the others were not begun. */
 static void add_entry(void *arg, const struct tb_entry *e)
 {
     tb_left_add(arg, e->source, e->destination, e->state == TB_ENTRY_FAILED ? e->reason : NULL);

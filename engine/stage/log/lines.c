@@ -85,6 +85,7 @@ static bool reserve(struct tb_lines *l, size_t more)
     return !l->error;
 }
 
+/* An error stays in the lines until they are appended: so not each caller has to look. */
 static void put(struct tb_lines *l, const char *text)
 {
     size_t n = strlen(text);
