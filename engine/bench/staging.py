@@ -110,7 +110,7 @@ class Folders:
     """Where one setting works."""
 
     def __init__(self, bench: Bench, setting: Setting) -> None:
-        """All of its files, made anew."""
+        """All of its files, made again."""
         self.work = (bench.root if setting.where == "memory" else bench.disk) / "staging"
         self.source, self.config, self.to = self.work / "source", self.work / "stage.yaml", self.work / "to"
         self.tierctl, self.streams = str(bench.build / "bin/tierctl"), setting.streams

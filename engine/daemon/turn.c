@@ -284,7 +284,7 @@ static void note(struct saying *s, uint64_t version)
 
 /*
  * What was sent last of some files, so that it is not sent again if nothing has changed. The number is in the file's record, too: one that
- * was made anew has none. An entry is of files that have one turn.
+ * was made again has none. An entry is of files that have one turn.
  */
 #define SENT (16 * TURNS)
 static struct sent {
@@ -325,7 +325,7 @@ static uint64_t state_of(const struct saying *s)
 
 /*
  * Before the keeper hears of the commit: it has the copies then, or the commit is bare and its program puts the bytes on the PFS. Not of an
- * early commit, whose bytes are not promised.
+ * early commit: its bytes are not promised.
  */
 static int copy_out(struct saying *s)
 {

@@ -333,7 +333,7 @@ static void begin_finds(struct mover *m)
     m->finds.to = p->settings->to;
 }
 
-/* The folder that is watched for, or that a program asks for, stays; those of a list may be made anew. */
+/* The folder that is watched for, or that a program asks for, stays; those of a list may be made again. */
 static int add_roots(struct mover *m)
 {
     const struct tb_mover_plan *p = m->plan;

@@ -1,4 +1,4 @@
-"""A figure made anew for a window of a telephone's width: as large letters on less paper.
+"""A figure made again for a window of a telephone's width: as large letters on less paper.
 
 The drawing itself is not asked again: panels side by side go below each other, long words get a second line,
 legends get fewer columns. What is below a panel in its own right (a heat map's margins) stays where it is.

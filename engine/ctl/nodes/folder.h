@@ -27,7 +27,7 @@ struct ctl_nodes_folder {
 
 /* A new one for that instance, with a secret, in use by this process. 0, or the exit status. */
 int ctl_nodes_folder_make(struct ctl_nodes_folder *folder, const struct tb_config *c, const char *instance);
-/* It goes again, whoever still has its lease. */
+/* It goes, also while a process still has its lease. */
 void ctl_nodes_folder_remove(struct ctl_nodes_folder *folder);
 
 /* Remove what killed runs left in this configuration's network.folder; each folder is named, also where it is kept, and why. */

@@ -48,7 +48,7 @@ static int64_t send_message(struct parcel *p)
     return got;
 }
 
-/* [lo, hi), or as much of it as the message has room for; then that goes, and it begins anew. */
+/* [lo, hi), or as much of it as the message has room for; then that goes, and it begins again. */
 static int add(struct parcel *p, uint64_t lo, uint64_t hi)
 {
     int64_t rc = 0;

@@ -1,6 +1,6 @@
 /*
  * Copies by file and node (store.h), under one lock. A message's bytes are one block, and pieces refer to parts of it: so a piece is cut
- * without memory. A set is cut into a second list whose room was made before, so that no change fails half way.
+ * without memory. A set is cut into a second list with room that was made before, so that no change fails half way.
  */
 #include "copies/store.h"
 
@@ -182,7 +182,7 @@ static struct block *make_block(const struct parcel *p, uint32_t n_ranges)
     return b;
 }
 
-/* Of another list than what is staged, the first message begins anew. */
+/* Of another list than what is staged, the first message begins again. */
 static int begin_stage(struct copy *c, const struct tb_wire *w, const struct parcel *p)
 {
     if (w->hi < c->clock)

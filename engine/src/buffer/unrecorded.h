@@ -1,5 +1,5 @@
 /*
- * Which bytes of a buffer no journal record has, where it replaced a buffer whose records are durable: those that were
+ * Which bytes of a buffer no journal record has, where it replaced a buffer with durable records: those that were
  * written since. An fsync of few such bytes needs to record no others.
  *
  * The predecessor keeps them as its valid interval, which nothing else needs: its bytes are what its records refer to, and

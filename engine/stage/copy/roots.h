@@ -1,6 +1,6 @@
 /*
  * Folders that were there when a mover began. Where one is missing later, or leads to another file system, what it was on is not
- * mounted any more, and files would go to what lies below the mount point.
+ * mounted any more, and files would go to what is below the mount point.
  */
 #ifndef TB_STAGE_ROOTS_H
 #define TB_STAGE_ROOTS_H
@@ -14,10 +14,10 @@ struct tb_roots {
     struct tb_table table; /* by path */
 };
 
-/* A folder that is there and stays the same one, or of the path the lowest that is there: it may be made anew. 0 or -errno. */
+/* A folder that is there and stays the same one, or of the path the lowest that is there: it may be made again. 0 or -errno. */
 int tb_roots_add(struct tb_roots *roots, const char *folder);
 int tb_roots_add_above(struct tb_roots *roots, const char *path);
-/* Those that this path lies in: by any thread, after the last one was added. */
+/* Those that this path is in: by any thread, after the last one was added. */
 bool tb_roots_are_there(const struct tb_roots *roots, const char *path);
 void tb_roots_end(struct tb_roots *roots);
 

@@ -13,7 +13,7 @@
 
 #define CALLERS 8u
 
-/* A base whose first sync waits until all have asked. */
+/* A base: its first sync waits until all have asked. */
 static struct {
     struct tb_io io;
     struct tb_io_ops ops;

@@ -215,7 +215,7 @@ class Fsx(Rank):
         return bytes(one.model)
 
     def look(self, keeps: bool) -> None:
-        """Anew, or by an fsync of what is open here."""
+        """Opened again, or by an fsync of what is open here."""
         if self.fd >= 0 and keeps:
             return os.fsync(self.fd)
         if self.fd >= 0:

@@ -240,7 +240,7 @@ def test_nothing_is_moved_below_the_mount_point_of_a_list(site: Site) -> None:
 
 
 def test_a_file_system_that_went_between_two_phases_is_told(site: Site) -> None:
-    """A folder that the program removed is made anew."""
+    """A folder that the program removed is made again."""
     (site.root / "job.sh").write_text(
         "#DW jobdw type=scratch capacity=1MiB\n"
         f"#DW stage_out type=directory source=$DW_JOB_STRIPED destination={site.pfs}/me/out\n"

@@ -7,7 +7,7 @@
 #include "flush/flush.h"
 #include "instance/invariants.h"
 
-#define LARGE 65536u /* a buffer of that size, whose bytes are too many for the journal */
+#define LARGE 65536u /* a buffer of that size has too many bytes for the journal */
 
 static void write_second(struct scene *s)
 {
