@@ -30,6 +30,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_the_pages_pictures_are_there() -> None:
+    pictures = re.findall(r"!\[.+\]\((.+)\)", PAGE)
+    assert len(pictures) > 2 and all((ROOT / "docs" / name).stat().st_size > 1000 for name in pictures)
+
+
 def test_the_pages_commands_run(folder: Path) -> None:
     """With one run of each configuration in the place of three."""
     env = os.environ | {"PYTHONPATH": str(ROOT / "analysis")}
@@ -39,6 +44,13 @@ def test_the_pages_commands_run(folder: Path) -> None:
             short, shell=True, cwd=folder, env=env, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{short}\n{done.stdout}{done.stderr}"
-    for file in ("first-try/report.html", "first-try/tiers/ram.yaml", "s.json", "traces/trace.html"):
+    for file in (
+        "first-try/report.html",
+        "first-try/tiers/ram.yaml",
+        "plan.svg",
+        "s.json",
+        "traces/trace.html",
+        "mysite.py",
+    ):
         assert (folder / file).stat().st_size > 0
     assert [p.name for p in (folder / "pfs").iterdir()] == ["run"]
