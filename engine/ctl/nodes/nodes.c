@@ -118,6 +118,7 @@ static int by_name(const void *a, const void *b)
 #define NAME_MAX_HOST 65
 
 /* Of a launcher that starts two on one node, both would wait for a node that never comes. */
+/* Sorted first, so that equal names are neighbours. */
 static int find_twice(char (*name)[NAME_MAX_HOST], unsigned n)
 {
     qsort(name, n, sizeof(*name), by_name);

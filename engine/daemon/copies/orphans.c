@@ -64,7 +64,7 @@ int64_t orphans_answer(tb_engine *e, const struct tb_net *net, const struct tb_w
     return rc ? rc : (int64_t)(sizeof(told) + told.n * sizeof(struct tb_wire_extent));
 }
 
-/* All that one round of questions told. */
+/* All that one round of questions told. `state` is equal in two rounds only if each node had the same bytes in both. */
 struct round {
     uint64_t state;
     struct relay_answer all;
@@ -85,6 +85,7 @@ static int add(struct round *r, unsigned node)
     return 0;
 }
 
+/* Every living node has to answer: bytes of one that does not would be read from the PFS, where older ones are. */
 static int ask_one(struct tb_net *net, const struct tb_wire *w, unsigned node, struct relay_answer *one)
 {
     size_t room = sizeof(one->told) + PARTS_MOST * sizeof(one->extent[0]);
@@ -97,6 +98,7 @@ static int ask_one(struct tb_net *net, const struct tb_wire *w, unsigned node, s
              : -EIO;
 }
 
+/* One node after the other. Few files have a lost keeper, and the second round has to come after the whole first one. */
 static int ask_all(struct tb_net *net, const struct tb_wire *w, struct round *r)
 {
     unsigned keeper = relay_keeper(net, &w->file);

@@ -22,6 +22,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t n_rounds;
 static uint64_t missed_ns[TB_NET_NODES_MAX]; /* since when; 0: it lives */
 
+/* The name came from another node: it may lead nowhere but below the PFS's path. */
 static bool is_below(const tb_engine *e, const char *path)
 {
     const char *pfs = e->header->config.pfs.path;
@@ -41,6 +42,7 @@ static int open_it(tb_engine *e, const struct copies_job *job)
     return -ESTALE;
 }
 
+/* Safe when it returns 0: bytes, then the file's fsync. After an error the copies stay, and a later round writes all of them again. */
 static int write_all(tb_engine *e, const struct copies_job *job)
 {
     int fd = open_it(e, job), rc = fd < 0 ? fd : 0;
@@ -61,6 +63,7 @@ static void say(const struct tb_net *net, const struct copies_job *job, int rc)
         fprintf(stderr, "tierd: %s: the PFS has what node %s, which is lost, committed\n", job->path, node);
 }
 
+/* One file at a time, so that a PFS that is slow keeps up the changes of one file only. An error of one does not stop the others. */
 static int save_of(tb_engine *e, const struct tb_net *net, uint32_t node)
 {
     struct copies_job job;

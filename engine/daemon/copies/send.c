@@ -1,4 +1,9 @@
-/* Copies, as many as a message holds at a time (send.h). Bytes are read from buffers alone, under the locks of their chunks. */
+/*
+ * Copies, as many as a message holds at a time (send.h). Bytes are read from buffers alone, under the locks of their chunks.
+ *
+ * The turn is held for all messages of a list, so that the commit which follows is of exactly these bytes. Commits of this file
+ * wait for it, of all programs of this node; other files don't.
+ */
 #include "copies/send.h"
 
 #include <errno.h>
@@ -29,6 +34,10 @@ static size_t size_of(const struct parcel *p)
     return sizeof(p->w) + p->w.n * sizeof(*p->range) + p->w.n_gone + p->n_bytes;
 }
 
+/*
+ * The path goes with every message: the keeper knows the file by its numbers alone, and needs the name to save the bytes when this node
+ * is lost.
+ */
 static int64_t send_message(struct parcel *p)
 {
     size_t ranges = p->w.n * sizeof(*p->range);
@@ -78,6 +87,7 @@ static int send_all(struct parcel *p, const struct tb_ranges *ranges)
     return got < 0 ? (int)got : 0;
 }
 
+/* Without memory for a message it is as if the keeper had no room: the caller then brings the bytes to the PFS. */
 int copies_send(tb_engine *e, struct tb_net *net, uint32_t file, const struct tb_wire_file *id, const struct tb_ranges *ranges,
                 uint64_t clock)
 {

@@ -1,6 +1,8 @@
 /*
  * Copies by file and node (store.h), under one lock. A message's bytes are one block, and pieces refer to parts of it: so a piece is cut
  * without memory. A set is cut into a second list with room that was made before, so that no change fails half way.
+ *
+ * All of it is memory of this daemon. A daemon that is killed leaves nothing: the nodes that sent the bytes have them still.
  */
 #include "copies/store.h"
 
@@ -90,6 +92,7 @@ static struct copy *next_of(struct copy *c, const struct tb_wire_file *id)
     return c;
 }
 
+/* A file has few: one for each node that committed bytes of it which the PFS lacks. */
 static struct copy *find(const struct tb_wire_file *id, uint32_t node)
 {
     struct copy *c = next_of(*first_of(id), id);
@@ -111,6 +114,7 @@ static struct copy *find_or_make(const struct tb_wire_file *id, uint32_t node)
     return c;
 }
 
+/* A block counts for the limit until its last piece is gone: one small piece keeps the memory of its whole message. */
 static void drop_block(struct block *b)
 {
     if (--b->refs)
@@ -134,7 +138,7 @@ static void free_set(struct set *s)
     *s = (struct set){0};
 }
 
-/* Room for so many pieces, also after a cut. */
+/* Room for so many pieces, also after a cut: in both lists, since a cut swaps them. */
 static int make_room(struct set *s, uint32_t n)
 {
     if (n <= s->room)
@@ -170,6 +174,7 @@ static int open_parcel(const struct tb_wire *w, const void *more, size_t n, stru
     return p->n_bytes == n - head && p->path[0] == '/' && !memchr(p->path, 0, w->n_gone) ? 0 : -EPROTO;
 }
 
+/* Looked at and counted under one lock, so two messages never take the same room. NULL: there is none. */
 static struct block *make_block(const struct parcel *p, uint32_t n_ranges)
 {
     size_t size = p->n_bytes + (size_t)n_ranges * PIECE_COSTS;
@@ -224,7 +229,7 @@ static int stage(uint32_t from, const struct tb_wire *w, const void *more, size_
     return 0;
 }
 
-/* -ESTALE: not all of it is here. */
+/* Pieces are in order, so one pass finds all of the range. -ESTALE: not all of it is here; the reader asks the keeper again. */
 static int64_t read_copy(const struct tb_wire *w, char *to, size_t room)
 {
     const struct copy *c = find(&w->file, (uint32_t)w->version);
@@ -292,6 +297,7 @@ static int may_change(struct copy *c, uint32_t from, const struct tb_wire *w)
     return 0;
 }
 
+/* An extent may cut a piece in two. The room for that comes first: after the keeper's step nothing may fail any more. */
 int copies_prepare(uint32_t from, const struct tb_wire *w, uint32_t most)
 {
     int rc = 0;
@@ -368,6 +374,7 @@ static void remove_copies(const struct tb_wire_file *id, bool all)
     }
 }
 
+/* In this order: first what the commit brings, then what its node says is void; then the extents cut what is left, of all nodes. */
 void copies_follow(uint32_t from, const struct tb_wire *w, const struct tb_wire_extent *extent, uint32_t n, bool none)
 {
     struct copy *c = w->op == TB_WIRE_COMMIT ? find(&w->file, from) : NULL;
@@ -387,6 +394,7 @@ static bool is_due(const struct copy *c, uint32_t node)
     return c->node == node && c->now.n && !c->saved && !c->saving;
 }
 
+/* Looks at every bucket for each job. That is after a loss only, and each job waits for the PFS much longer. */
 static struct copy *find_due(uint32_t node, uint64_t round)
 {
     for (uint32_t i = 0; i < BUCKETS; i++)
@@ -423,6 +431,7 @@ static void release(struct copies_job *job)
     *job = (struct copies_job){.path = NULL};
 }
 
+/* A job without memory is passed over: its number of the round says that it was tried, so the loop ends. */
 bool copies_begin_job(uint32_t node, uint64_t round, struct copies_job *job)
 {
     struct copy *c;
