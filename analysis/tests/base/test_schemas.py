@@ -36,8 +36,8 @@ def test_it_is_a_schema_with_its_name_and_version(name: str) -> None:
 
 def test_there_is_one_for_each_document() -> None:
     known = """
-        case comparison components forge-map forge-result forwarding-jobs hpdc18 places plan provenance
-        recipe report rules stats trial trial-answer trial-run
+        bench-nodes case comparison components forge-map forge-result forwarding-jobs hpdc18 places plan
+        provenance recipe report rules stats trial trial-answer trial-run
     """
     assert known.split() == NAMES
 

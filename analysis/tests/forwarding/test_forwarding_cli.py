@@ -44,7 +44,7 @@ def test_a_study_of_own_runs(runs: Path, tmp_path: Path, capsys: pytest.CaptureF
     names = {p.name for p in (tmp_path / "out").iterdir()}
     assert names == {f"forwarding.{kind}" for kind in ("html", "md", "json", "csv", "parquet")}
     page = (tmp_path / "out/forwarding.html").read_text()
-    assert page.count("<svg") == 4 and "own runs" in page and "Modelled" in page
+    assert page.count('<svg class="narrow"') == 4 and "own runs" in page and "Modelled" in page
     gains = page.split("<svg")[1]
     assert gains.count(">use 2<") + gains.count("<!-- use 2 -->") == 2  # a line of the heat map each
     (study,) = json.loads((tmp_path / "out/forwarding.json").read_text())

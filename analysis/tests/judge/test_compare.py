@@ -335,7 +335,7 @@ def test_history_as_a_page_with_its_picture(tmp_path: Path, capsys: pytest.Captu
         (tmp_path / "out" / "history.md").read_text(),
     )
     assert "w: 1 step: 1 for the worse; 1 series" in page and "1 step: 1 for the worse" in told
-    assert page.count("<svg") == 1 and "worse: 0.7" in page and "<b>" not in page + told
+    assert page.count('<svg class="narrow"') == 1 and "worse: 0.7" in page and "<b>" not in page + told
     (series,) = json.loads((tmp_path / "out" / "history.json").read_text())
     assert [(s["at"], s["since"], s["better"]) for s in series["steps"]] == [(8, "u8<b>", False)]
     table = pd.read_csv(tmp_path / "out" / "history.csv")

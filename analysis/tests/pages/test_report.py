@@ -96,7 +96,7 @@ def test_page_is_offline_and_well_formed(written: Path) -> None:
     assert not links.open
     assert all(t.startswith(("#", "data:image/png;")) for t in links.targets)
     assert not re.search(r"@import|url\((?!#)", page)
-    assert page.count("<svg") == 6
+    assert page.count("<svg") == 12 and page.count('<svg class="narrow"') == 6
 
 
 def test_page_opens_with_the_verdicts(written: Path) -> None:

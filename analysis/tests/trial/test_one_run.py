@@ -248,7 +248,8 @@ def test_servers_of_mpi_are_ended_and_not_blamed_on_the_program(
     """A program that is started without mpirun starts `orted`, which ends a moment after it."""
     monkeypatch.chdir(tmp_path)
     shutil.copy("/bin/sleep", tmp_path / "orted")
-    line = f"{tmp_path}/orted 600 & sleep 600 & echo > {{pfs}}/out"
+    line = f"{tmp_path}/orted 600 & a=$!; sleep 600 & b=$!; echo > {{pfs}}/out; "
+    line += "until grep -q orted /proc/$a/comm && grep -q sleep /proc/$b/comm; do sleep 0.01; done"
     assert one_run.main([str(a_trial(tmp_path, "sh", "-c", line)), "bare"]) == 0
     assert results.read(tmp_path / "run.json").left_processes == ["sleep"]
     assert not left_processes.children(os.getpid())

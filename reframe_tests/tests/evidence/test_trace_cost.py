@@ -66,7 +66,12 @@ def test_a_signal_leaves_no_folder_and_no_process(number: signal.Signals, tmp_pa
     line = [sys.executable, trace_cost.__file__, str(tierctl), "c.yaml", "bypass", "1", "f", "t"]
     folder = tmp_path / "tmp"
     folder.mkdir()
-    with subprocess.Popen(line, cwd=tmp_path, env=os.environ | {"TMPDIR": str(folder)}) as process:
+    with subprocess.Popen(
+        line,
+        cwd=tmp_path,
+        env=os.environ | {"TMPDIR": str(folder)},
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # a job in the background ignores SIGINT
+    ) as process:
         child = int(fifo.read_text())
         assert len(list(folder.iterdir())) == 1
         process.send_signal(number)

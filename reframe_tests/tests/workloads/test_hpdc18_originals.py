@@ -102,11 +102,11 @@ def test_one_on_path_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_both_get_the_same_numbers() -> None:
     scale = hpdc18_scale("local")
     n = {name: original.particles(scale) for name, original in ORIGINALS.items()}
-    assert ORIGINALS["hacc_io"].arguments("/p", n["hacc_io"]) == [str((2 << 20) // 38), "/p/hacc"]
+    assert ORIGINALS["hacc_io"].arguments("/p", n["hacc_io"]) == [str((3 << 20) // 38), "/p/hacc"]
     assert ORIGINALS["vpicio_uni"].arguments("/p", n["vpicio_uni"]) == ["/p/vpic.h5", "1"]
-    assert ORIGINALS["h5bench_write"].bytes(scale) == 2 * 16 * (2 << 20)
+    assert ORIGINALS["h5bench_write"].bytes(scale) == 2 * 16 * (4 << 20)
     told = h5bench_config(n["h5bench_write"])
-    assert f"DIM_1={(2 << 20) // 32}\n" in told and "TIMESTEPS=16\n" in told
+    assert f"DIM_1={(4 << 20) // 32}\n" in told and "TIMESTEPS=16\n" in told
 
 
 def _h5(path: Path, group: str, count: int, kind: str = "<f4") -> None:
