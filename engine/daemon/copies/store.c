@@ -331,7 +331,8 @@ static void keep(struct copy *c, const struct tb_wire_extent *x, uint32_t n_exte
             first++;
         for (last = first; last < n_extents && x[last].lo < s->at[i].hi; last++)
             ;
-        keep_piece(s, &n, &s->at[i], c->node, x + first, last - first);
+        if (first < last) /* without extents there may be no list of them */
+            keep_piece(s, &n, &s->at[i], c->node, x + first, last - first);
     }
     empty(s);
     struct piece *at = s->at;
