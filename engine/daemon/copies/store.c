@@ -405,7 +405,7 @@ static struct copy *find_due(uint32_t node, uint64_t round)
     return NULL;
 }
 
-/* The blocks stay as long as the job: pieces may be cut off meanwhile. */
+/* The blocks stay as long as the job: pieces may be cut off before it ends. */
 static bool fill(struct copies_job *job, const struct copy *c)
 {
     struct piece *holds = malloc(c->now.n * sizeof(*holds));
