@@ -7,8 +7,9 @@ socket does the same with nothing in between; fi_pingpong (libfabric-bin) sends 
 the provider itself, and half of its time counts. Rates, as one over seconds.
 
 As root also operations of programs with `nodes: shared` (several/shared.py): their cost with 1 to 8 nodes and
-1 to 64 ranks, messages, and memory of keepers. Prints as bench.py does, writes OUT_DIR/nodes-<time>.json with
-`costs`, from which `tierbench project --measured` goes on. What is not here is left out by name.
+1 to 64 ranks, what a second copy adds to a commit, messages, and memory of keepers. Prints as bench.py does,
+writes OUT_DIR/nodes-<time>.json with `costs`, from which `tierbench project --measured` goes on. What is not
+here is left out by name.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def raw_rate(size: int) -> Callable[[Bench], float]:
     return lambda bench: call_rate(bench, "raw", size, 1)
 
 
-def of_programs(jobs: shared.Jobs) -> list[Row]:
+def of_programs(jobs: shared.Jobs, twice: shared.Jobs) -> list[Row]:
     """What programs see, where nodes can be made."""
     if not shared.can_have_nodes():
         print("left out, needs root and the right to make namespaces: nodes: shared")
@@ -145,10 +146,10 @@ def of_programs(jobs: shared.Jobs) -> list[Row]:
         shared.against_raw(jobs, f"read {NAMES[size]}", raw_rate(size), BUDGET if size == MIB else None)
         for size in CALLS
     ]
-    return shared.rows(jobs) + raw
+    return shared.rows(jobs, twice) + raw
 
 
-def all_rows(build: Path, jobs: shared.Jobs) -> list[Row]:
+def all_rows(build: Path, jobs: shared.Jobs, twice: shared.Jobs) -> list[Row]:
     """What can be measured here; says what can't."""
     here = [p for p in PROVIDERS if is_here(build, p)]
     left_out = [p for p in PROVIDERS if p not in here]
@@ -159,19 +160,19 @@ def all_rows(build: Path, jobs: shared.Jobs) -> list[Row]:
         print("left out, not here: fi_pingpong (package libfabric-bin)")
     rows = [against_raw(p, size, n) for p in here for size in CALLS for n in (1, 4)]
     rows += [against_pingpong(p, size) for p in here if p != "tcp" and has_pingpong for size in CALLS]
-    return rows + [overlap(size) for size in CALLS] + of_programs(jobs)
+    return rows + [overlap(size) for size in CALLS] + of_programs(jobs, twice)
 
 
 def main() -> int:
     """Measure all of it."""
     args = parse()
-    jobs = shared.Jobs()
-    wanted = chosen(all_rows(args.build, jobs), args)
+    jobs, twice = shared.Jobs(), shared.Jobs(copies=2)
+    wanted = chosen(all_rows(args.build, jobs, twice), args)
     with measuring(args) as bench:
         about = provenance(bench)
         about["load_before"] = os.getloadavg()[0]
         run(bench, wanted)
-    print("\n".join(shared.sentences(jobs)))
+    print("\n".join([*shared.sentences(jobs), *shared.sentences(twice)]))
     return finish(args, "nodes-", about, wanted, costs=jobs.as_json())
 
 

@@ -31,6 +31,7 @@ LIMIT_S = 180
 CONFIG = """version: 1
 max_files: 2048
 nodes: shared
+copies: {copies}
 network: {{interface: lo}}
 pfs: {{path: {root}/pfs}}
 fsync: tier
@@ -92,14 +93,14 @@ def memory(folder: Path) -> Iterator[Path]:
             subprocess.run(["umount", "--lazy", made], check=True)  # noqa: S603,S607
 
 
-def run_job(bench: Bench, n_nodes: int, ranks: int) -> Told:
+def run_job(bench: Bench, n_nodes: int, ranks: int, copies: int) -> Told:
     """One job of so many nodes, and what its worker told."""
     names = [f"tb-{i}" for i in range(n_nodes)]
     with memory(bench.disk) as root:
         for place in ("pfs", "nvme", "meet"):
             (root / place).mkdir()
         config = root / "tiers.yaml"
-        config.write_text(CONFIG.format(root=root, slabs=SLABS))
+        config.write_text(CONFIG.format(root=root, slabs=SLABS, copies=copies))
         with nodes_of(names, root) as launch:
             worker = [sys.executable, str(Path(__file__).parent / "worker.py"), str(root), ",".join(names)]
             alone = ranks == n_nodes  # with more ranks the same would be measured again
@@ -119,14 +120,15 @@ def run_job(bench: Bench, n_nodes: int, ranks: int) -> Told:
 class Jobs:
     """The jobs of a bench: each is run once a repetition, and several rows read what it told."""
 
-    def __init__(self) -> None:
+    def __init__(self, copies: int = 1) -> None:
+        self.copies = copies
         self.told: dict[tuple[int, int], list[Told]] = {}
 
     def of(self, bench: Bench, n_nodes: int, ranks: int) -> list[Told]:
         """What all repetitions told."""
         if (n_nodes, ranks) not in self.told:
             runs = min(RUNS, bench.repetitions)
-            self.told[n_nodes, ranks] = [run_job(bench, n_nodes, ranks) for _ in range(runs)]
+            self.told[n_nodes, ranks] = [run_job(bench, n_nodes, ranks, self.copies) for _ in range(runs)]
         return self.told[n_nodes, ranks]
 
     def seconds(self, bench: Bench, where: tuple[int, int], operation: str) -> list[float]:
@@ -165,6 +167,16 @@ def more_ranks(jobs: Jobs, n_nodes: int, ranks: int) -> Row:
     )
 
 
+def second_copy(jobs: Jobs, twice: Jobs, operation: str, n_nodes: int) -> Row:
+    """What it costs that each commit is on two nodes before it returns."""
+
+    def measure(bench: Bench) -> Pairs:
+        where = (n_nodes, n_nodes)
+        return list(zip(*(j.seconds(bench, where, operation) for j in (twice, jobs)), strict=True))
+
+    return Row(f"{operation}, copies: 2, {n_nodes} nodes: cost", "copies: 1", "at most", None, measure)
+
+
 def against_raw(jobs: Jobs, operation: str, raw: Callable[[Bench], float], budget: float | None) -> Row:
     """A program's read of what the other node wrote, over the same bytes by a raw socket; rates."""
 
@@ -174,11 +186,14 @@ def against_raw(jobs: Jobs, operation: str, raw: Callable[[Bench], float], budge
     return Row(f"{operation} of another node's file", "raw sockets", "at least", budget, measure)
 
 
-def rows(jobs: Jobs) -> list[Row]:
-    """All but those against raw sockets."""
+def rows(jobs: Jobs, twice: Jobs) -> list[Row]:
+    """All but those against raw sockets; `twice` has second copies."""
     operations = ("file", "commit", "read 4 KiB", "read 1 MiB")
-    return [more_nodes(jobs, o, n) for o in operations for n in NODES[1:]] + [
-        more_ranks(jobs, n, ranks) for n, ranks in RANKS[1:]
+    committed = ("file", "commit", "commit 1 MiB")
+    return [
+        *(more_nodes(jobs, o, n) for o in operations for n in NODES[1:]),
+        *(more_ranks(jobs, n, ranks) for n, ranks in RANKS[1:]),
+        *(second_copy(jobs, twice, o, n) for o in committed for n in NODES[1:3]),
     ]
 
 
@@ -186,6 +201,6 @@ def sentences(jobs: Jobs) -> Iterator[str]:
     """Messages and memory, which are no ratios."""
     for line in jobs.as_json():
         if "messages" in line:
-            where = f"{line['operation']}, {line['nodes']} nodes"
+            where = f"{line['operation']}, {line['nodes']} nodes, copies: {jobs.copies}"
             us, messages, kept = (float(str(line[key])) for key in ("seconds", "messages", "kept_bytes"))
             yield f"{where}: {us * 1e6:.0f} us, {messages:.2f} messages, {kept:.0f} bytes more at keepers"

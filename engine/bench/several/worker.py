@@ -91,6 +91,14 @@ class Worker:
             os.pwrite(fd, BLOCK, 2 * len(BLOCK))
             os.fsync(fd)
 
+    def commit_large(self) -> None:
+        """New files of 1 MiB, each in one commit."""
+        for i in range(self.mib):
+            fd = os.open(self.pfs / f"big.{i}", os.O_RDWR | os.O_CREAT, 0o600)
+            os.pwrite(fd, BLOCK * (MIB // len(BLOCK)), 0)
+            os.fsync(fd)
+            os.close(fd)
+
     def read_small(self) -> None:
         """Files of the last node."""
         for i in range(self.files):
@@ -126,6 +134,7 @@ class Worker:
         self.measure("extent", self.files, self.spread)
         for fd in self.open_files:
             os.close(fd)
+        self.measure("commit 1 MiB", self.mib, self.commit_large)
         self.measure("read 4 KiB", self.files, self.read_small)
         self.measure("read 1 MiB", self.mib, self.read_large)
 
