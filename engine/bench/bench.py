@@ -14,7 +14,7 @@ import sys
 
 from budget import budget, layers
 from session import chosen, finish, measuring, parse, provenance, refuse, run
-from setting import MIB, SHM
+from setting import HUGE_ROWS, MIB, SHM
 
 SHM_NEEDED_MIB = 2048
 
@@ -41,6 +41,8 @@ def main() -> int:
     with measuring(args) as bench:
         about = provenance(bench)
         run(bench, rows)
+        if about["huge_pages_at"] is None:
+            print(HUGE_ROWS)
         inside = [] if args.only else layers(bench)
     if inside:
         print_layers(inside)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from rows import CannotMeasureError, Pairs, Row
 from session import arguments, chosen, finish, measuring, provenance, refuse, run
-from setting import MIB, Bench, huge_place, small_pages
+from setting import HUGE_ROWS, MIB, Bench, huge_place, small_pages
 
 KIB = 1024
 TOTAL_MIB = 64
@@ -184,6 +184,8 @@ def main() -> int:
     with measuring(args) as bench:
         about = provenance(bench) | {"ior": ior, "load_before": os.getloadavg()[0]}
         run(bench, rows)
+        if about["huge_pages_at"] is None:
+            print(HUGE_ROWS)
         about["load_after"] = os.getloadavg()[0]
     return finish(args, "fresh-", about, rows)
 

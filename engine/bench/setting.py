@@ -9,6 +9,10 @@ from pathlib import Path
 
 SHM = "/dev/shm"  # noqa: S108 - the yardstick is this very file system
 MIB = 1 << 20
+REGION_MIB = 514
+"""A region of 512 MiB; its last huge page may go past that."""
+HUGE_TMPFS = re.compile(r"\bhuge=(always|within_size|advise)\b")
+HUGE_ROWS = "rows with huge pages: left out; no writable mount has free ones (docs/huge-pages.md)"
 MODEL_TIERS = {"ram": 400, "nvme": 200, "bb": 100}  # rates of the modelled devices, MiB/s
 RULES = ", ".join(f'{{pattern: "*.{rank}", tiers: [{tier}]}}' for rank, tier in enumerate(MODEL_TIERS))
 """Each of three writers has a tier of its own."""
@@ -81,10 +85,18 @@ def small_pages() -> str:
 
 
 def huge_place() -> Path | None:
-    """Return a mounted place with huge pages that this user may write to; None: there is none."""
+    """Return a mounted place with free huge pages that this user may write to; None: there is none."""
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, place, kind, options, *_ = line.split()
-        huge = kind == "hugetlbfs" or re.search(r"\bhuge=(always|within_size|advise)\b", options)
+        huge = huge_pages_free(options) if kind == "hugetlbfs" else HUGE_TMPFS.search(options)
         if huge and os.access(place, os.W_OK):
             return Path(place)
     return None
+
+
+def huge_pages_free(options: str) -> bool:
+    """Whether this hugetlbfs has pages for a region: many systems mount one and reserve none."""
+    found = re.search(r"\bpagesize=(\d+)M\b", options)
+    page = int(found[1]) if found else 0
+    free = Path(f"/sys/kernel/mm/hugepages/hugepages-{page * 1024}kB/free_hugepages")
+    return free.exists() and int(free.read_text()) * page >= REGION_MIB
