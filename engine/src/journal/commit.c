@@ -56,6 +56,17 @@ static bool is_served(const struct tb_commit *c, uint64_t mine, int *rc)
     return done || failed;
 }
 
+/* Of a turn: the last caller that it serves, and its event. One word holds both, so that no caller sees them of two turns. */
+static uint64_t last_of(uint64_t turn)
+{
+    return turn / 2;
+}
+
+static unsigned event_of(uint64_t turn)
+{
+    return turn % 2;
+}
+
 /*
  * Locked by the commit. The device model's time is paid when this caller's own call ends. Paid here, it would keep the
  * others from the device.
@@ -63,6 +74,7 @@ static bool is_served(const struct tb_commit *c, uint64_t mine, int *rc)
 static void sync_for_all(tb_engine *e, struct tb_commit *c, int (*sync)(tb_engine *e))
 {
     uint64_t upto = c->wanted;
+    c->turn = 2 * upto + !event_of(c->turn);
     TB_STEP("commit");
     int rc = sync(e);
     TB_STEP("committed");
@@ -73,21 +85,52 @@ static void sync_for_all(tb_engine *e, struct tb_commit *c, int (*sync)(tb_engin
         c->done = upto;
 }
 
+/*
+ * After the lock of the turn was dropped. First one of those that it did not serve, which leads the next turn: the device is idle
+ * until then. A caller may ask just when a turn begins, and wait for that turn's event without being served by it.
+ */
+static void wake(struct tb_commit *c, uint64_t before, uint64_t turn)
+{
+    unsigned own = event_of(turn);
+    c->event[!own]++;
+    c->event[own]++;
+    bool others = c->wanted > last_of(turn);
+    if (others)
+        tb_event_wake_one(&c->event[!own]);
+    if (others || last_of(turn) - last_of(before) > 1)
+        tb_event_wake(&c->event[own]);
+}
+
 /* 0: look again, the lock is not held; else as the lock's. */
-static int become_leader(struct tb_commit *c, uint32_t seen, struct tb_wait *wait)
+static int become_leader(struct tb_commit *c, _Atomic uint32_t *event, uint32_t seen, struct tb_wait *wait)
 {
     int taken = tb_lock_try(&c->lock);
     if (taken != -EBUSY)
         return taken < 0 ? taken : taken == TB_LOCK_ORPHANED ? ORPHANED : LEADS;
     tb_wait_go_on(wait, atomic_load_explicit(&c->lock.holder, memory_order_relaxed));
-    tb_event_wait(&c->event, seen, LOOK_NS);
+    tb_event_wait(event, seen, LOOK_NS);
     return 0;
 }
 
+/* The caller leads: syncs, unless it was served meanwhile, and lets the others go on. */
+static int lead(tb_engine *e, struct tb_commit *c, uint64_t mine, int (*sync)(tb_engine *e))
+{
+    uint64_t before = c->turn;
+    int rc;
+    if (!is_served(c, mine, &rc)) {
+        sync_for_all(e, c, sync);
+        is_served(c, mine, &rc);
+    }
+    uint64_t turn = c->turn;
+    tb_lock_drop(&c->lock);
+    wake(c, before, turn);
+    return rc;
+}
+
 /*
- * One caller syncs, the leader; those that ask meanwhile wait for its end, all of them at once, and one of those that it did not
- * serve is the next leader. They do not wait for its lock, which would be handed on from one to the next while the device is
- * idle. A leader that is killed wakes no caller: each looks again after LOOK_NS, and the lock goes to one of them.
+ * One caller syncs, the leader; those that ask meanwhile wait for its end, and one of those that it did not serve is the next
+ * leader. They do not wait for its lock, which would be handed on from one to the next while the device is idle. A leader that
+ * is killed wakes no caller: each looks again after LOOK_NS, and the lock goes to one of them.
  */
 static int commit(tb_engine *e, struct tb_commit *c, int (*sync)(tb_engine *e))
 {
@@ -96,25 +139,19 @@ static int commit(tb_engine *e, struct tb_commit *c, int (*sync)(tb_engine *e))
     int rc = 0, role = 0;
     tb_model_pay();
     while (!role) {
-        uint32_t seen = c->event; /* before the look: what is done after it moves the event */
+        uint64_t turn = c->turn;
+        _Atomic uint32_t *event = &c->event[mine <= last_of(turn) ? event_of(turn) : !event_of(turn)];
+        uint32_t seen = *event; /* before the look: what is done after it moves the event */
         if (is_served(c, mine, &rc))
             break;
-        role = become_leader(c, seen, &wait);
+        role = become_leader(c, event, seen, &wait);
     }
     tb_wait_end(&wait);
     if (role <= 0)
         return role < 0 ? role : rc; /* below 0: a signal handler interrupted this thread's own commit */
     if (role == ORPHANED)
         mark_slabs(e);
-    if (!is_served(c, mine, &rc)) {
-        sync_for_all(e, c, sync);
-        is_served(c, mine, &rc);
-    }
-    tb_lock_drop(&c->lock);
-    c->event++;
-    if (c->wanted != mine)
-        tb_event_wake(&c->event);
-    return rc;
+    return lead(e, c, mine, sync);
 }
 
 int tb_commit_slabs(tb_engine *e)

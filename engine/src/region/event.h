@@ -18,6 +18,12 @@ static inline void tb_event_wake(_Atomic uint32_t *event)
     syscall(SYS_futex, event, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/* One of them, the one that has slept longest. */
+static inline void tb_event_wake_one(_Atomic uint32_t *event)
+{
+    syscall(SYS_futex, event, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 /* Until it is no longer `seen`, or so long; may end early. Less than a second. */
 static inline void tb_event_wait(_Atomic uint32_t *event, uint32_t seen, long limit_ns)
 {

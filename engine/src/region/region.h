@@ -50,7 +50,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 24u
+#define TB_REGION_VERSION 25u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -179,11 +179,15 @@ struct tb_shadows {
     _Atomic uint32_t shadow_links; /* moves when a name of a shadow may have come to be a symlink */
 };
 
-/* A sync that the holder of the lock makes for all that wait (journal/commit.c). */
+/*
+ * A sync that the holder of the lock makes for all that wait (journal/commit.c). Whom it serves waits for one event, and who comes
+ * later for the other one: the events take turns.
+ */
 struct tb_commit {
     struct tb_lock lock;
     _Atomic uint64_t wanted, done, failed; /* numbers of the callers; done <= wanted, failed <= wanted */
-    _Atomic uint32_t event;                /* futex word: moves after the lock is dropped */
+    _Atomic uint64_t turn;                 /* of the latest sync: twice the last caller that it serves, plus which event is its own */
+    _Atomic uint32_t event[2];             /* futex words: move after the lock is dropped */
 };
 
 /*

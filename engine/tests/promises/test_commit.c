@@ -1,12 +1,17 @@
 /*
- * Group commit: what is asked for while a sync is under way is done by one more sync, and a sync that fails has failed for all that
- * had asked for it.
+ * Group commit: what is asked for while a sync is under way is done by one more sync, a sync that fails has failed for all that
+ * had asked for it, and all that a sync served go on.
  */
 #include "fixture.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "io/io_layer.h"
 #include "journal/commit.h"
@@ -21,6 +26,7 @@ static struct {
     _Atomic bool *unsynced;    /* the mark of a slab, which those that ask meanwhile set again */
     unsigned n_syncs, failing; /* the number of the sync that fails, from 1 */
     uint64_t done, failed;     /* callers that were served before it, and who had asked when it ended */
+    pid_t leader;              /* the thread of the latest one */
 } slow;
 
 static int slow_fsync(struct tb_io *io, int fd, bool data_only)
@@ -32,6 +38,7 @@ static int slow_fsync(struct tb_io *io, int fd, bool data_only)
     if (++slow.n_syncs == slow.failing)
         slow.done = slow.commit->done;
     *slow.unsynced = true;
+    slow.leader = gettid();
     return slow.n_syncs == slow.failing ? -EIO : TB_IO(io->next, fsync, fd, data_only);
 }
 
@@ -100,8 +107,73 @@ static void a_failure_is_told_to_all(void **state)
     }
 }
 
+static _Atomic pid_t thread_id[CALLERS - 1];
+
+static void *ask_and_tell(void *x)
+{
+    static _Atomic unsigned n;
+    thread_id[n++ % (CALLERS - 1)] = gettid();
+    return ask(((struct fixture *)x)->engine);
+}
+
+static bool sleeps(pid_t thread)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+    FILE *f = thread ? fopen(path, "r") : NULL;
+    if (!f)
+        return false;
+    assert_int_equal(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+    fclose(f);
+    return state == 'S';
+}
+
+/* All threads have asked, and wait for a sync. */
+static void wait_for_sleepers(void)
+{
+    for (unsigned i = 0; i < CALLERS - 1; i++)
+        while (slow.commit->wanted < CALLERS - 1 || !sleeps(thread_id[i]))
+            nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
+/* How many still sleep after the sync of this thread, which asked last; -1: one of the others looked just then, and led. */
+static long left_asleep(struct fixture *x)
+{
+    pthread_t thread[CALLERS - 1];
+    start(x, 0);
+    memset((void *)thread_id, 0, sizeof(thread_id));
+    assert_int_equal(tb_lock_take(&slow.commit->lock), 0);
+    for (unsigned i = 0; i < CALLERS - 1; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, ask_and_tell, x), 0);
+    wait_for_sleepers();
+    tb_lock_drop(&slow.commit->lock);
+    assert_int_equal(tb_commit_slabs(x->engine), 0);
+    long n = 0;
+    for (int i = 0; i < 2; i++)
+        n += syscall(SYS_futex, &slow.commit->event[i], FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    n = slow.n_syncs == 1 && slow.leader == gettid() ? n : -1;
+    for (unsigned i = 0; i < CALLERS - 1; i++)
+        pthread_join(thread[i], NULL);
+    slow.commit = NULL;
+    fixture_stop(x);
+    return n;
+}
+
+/* The leader may be the one that asked last, while those that it serves sleep. */
+static void the_newest_wakes_those_it_serves(void **state)
+{
+    struct fixture x;
+    long n;
+    (void)state;
+    do
+        n = left_asleep(&x);
+    while (n < 0);
+    assert_int_equal(n, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(two_syncs_serve_all), cmocka_unit_test(a_failure_is_told_to_all)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(two_syncs_serve_all), cmocka_unit_test(a_failure_is_told_to_all),
+                                       cmocka_unit_test(the_newest_wakes_those_it_serves)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
