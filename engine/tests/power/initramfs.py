@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 TORTURE = HERE.parent / "torture"
 FARM = TORTURE / "farm"
 MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "virtio-rng", "dm-flakey", "dm-log-writes", "loop")
+CLIENT_IMPORTS = "import power_client, encodings.utf_8, encodings.ascii"
 CLIENT_FILES = (FARM / "manifest.py", FARM / "client.py", HERE / "power_client.py")
 
 
@@ -69,15 +70,13 @@ def add_program(archive: Archive, program: Path, name: str) -> None:
         archive.add_file(library)
 
 
-def python_files() -> list[Path]:
-    """What this Python reads when it runs the client, and `os`, by which it finds its library."""
-    code = (
-        "import sys; sys.path[:0] = sys.argv[1:]; import power_client, os, encodings.utf_8, encodings.ascii\n"
-    )
+def python_files(imports: str, options: tuple[str, ...], folders: tuple[Path, ...]) -> list[Path]:
+    """What this Python reads when it starts and imports that, and `os`, by which it finds its library."""
+    code = f"import sys; sys.path[:0] = sys.argv[1:]; {imports}, os\n"
     code += "print(*[m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)], os.__file__, sep='\\n')"
-    command = [sys.executable, "-I", "-S", "-c", code, str(FARM), str(HERE)]
+    command = [sys.executable, *options, "-c", code, *map(str, folders)]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return [Path(line) for line in dict.fromkeys(listed.split()) if Path(line).parent not in (FARM, HERE)]
+    return [Path(line) for line in dict.fromkeys(listed.split()) if Path(line).parent not in folders]
 
 
 def interpreter() -> Path:
@@ -85,15 +84,22 @@ def interpreter() -> Path:
     return Path("/proc/self/exe").resolve()
 
 
-def add_python(archive: Archive) -> None:
-    """Add Python at the path it has here, so that it finds its library, and the client."""
+def add_python(
+    archive: Archive, imports: str, options: tuple[str, ...], folders: tuple[Path, ...] = ()
+) -> None:
+    """Add Python at the path it has here, so that it finds its library, with what it reads when it imports that."""
     python = interpreter()
     add_program(archive, python, str(python))
-    for path in python_files():
+    for path in python_files(imports, options, folders):
         archive.add_file(path)
         if path.suffix == ".so":
             for library in libraries(path):
                 archive.add_file(library)
+
+
+def add_client(archive: Archive) -> None:
+    """The client of a power cut, and its Python."""
+    add_python(archive, CLIENT_IMPORTS, ("-I", "-S"), (FARM, HERE))
     for path in CLIENT_FILES:
         archive.add_file(path, f"client/{path.name}")
 
@@ -143,7 +149,7 @@ def build(bin_folder: Path, lib_folder: Path, modules: Path, file_system: str) -
         add_program(archive, bin_folder / name, f"bin/{name}")
     add_program(archive, find_program("dmsetup"), "bin/dmsetup")
     add_program(archive, lib_folder / "libtierbench_preload.so", "lib/libtierbench_preload.so")
-    add_python(archive)
+    add_client(archive)
     archive.add("python", 0o120777, str(interpreter()).encode())
     order = module_order(modules, (*MODULES, file_system))
     for path in order:
