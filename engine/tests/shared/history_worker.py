@@ -24,6 +24,8 @@ LENGTHS = (4, 100, 1000, 4096, 5000, 12288, 47008)
 BLOCKS = (BLOCK, 8192, 12288, 49152)
 KINDS = ("open", "write", "read", "fsync", "close", "drain")
 WEIGHTS = (8, 30, 30, 12, 8, 1)
+MEET_S = 60
+LOOK_S = 0.001
 
 
 class Worker:
@@ -42,11 +44,11 @@ class Worker:
     def meet(self, name: str) -> None:
         """A barrier of all workers."""
         (self.meeting / f"{name}.{self.rank}").touch()
-        until = time.time() + 60
+        until = time.time() + MEET_S
         while not all((self.meeting / f"{name}.{r}").exists() for r in range(self.ranks)):
             if time.time() > until:
                 sys.exit(f"worker {self.rank}: not all came to {name}")
-            time.sleep(0.001)
+            time.sleep(LOOK_S)
 
     def range(self) -> tuple[int, int]:
         length = self.chance.choice(BLOCKS if self.grain == BLOCK else LENGTHS)

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from test_histories import THREE, random_operations
+from test_histories import THREE, Record, random_operations
 
 
 @pytest.mark.parametrize("flush", ["manual", "on-close", "watermark"])
 @pytest.mark.parametrize("grain", [4096, 4])
-def test_commits_at_the_same_time(grain: int, flush: str, tmp_path: Path) -> None:
-    random_operations(THREE, 2, flush, (grain, "free"), tmp_path)
+def test_commits_at_the_same_time(grain: int, flush: str, tmp_path: Path, record_property: Record) -> None:
+    random_operations(THREE, 2, flush, (grain, "free"), tmp_path, record_property)

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -51,22 +52,28 @@ def run(nodes: Nodes, flush: str, *told: object, text: str = SHARED) -> None:
     assert nodes.left() == []
 
 
-def history(nodes: Nodes, name: str) -> list[Operation]:
+def history(root: Path, name: str) -> list[Operation]:
     """With a last look at the PFS, by a node that has no tiers: after the drain it has what was committed."""
     found = [
         Operation(**told | {"got": tuple(map(tuple, told.get("got", ())))})
-        for path in (nodes.root / "meet").glob(f"{name}.*.json")
+        for path in (root / "meet").glob(f"{name}.*.json")
         for told in json.loads(path.read_text())
     ]
     now = time.monotonic_ns()
-    got = tuple(ranges((nodes.root / "pfs" / name).read_bytes(), 0, SIZE))
+    got = tuple(ranges((root / "pfs" / name).read_bytes(), 0, SIZE))
     look = Operation("the PFS", 0, "open", now, now)
     return [*found, look, Operation("the PFS", 0, "read", now, time.monotonic_ns(), 0, SIZE, got=got)]
 
 
-def hold_against_the_model(operations: list[Operation], whole: bool, what: str, out: Path) -> None:
+Record = Callable[[str, object], None]
+
+
+def hold_against_the_model(
+    operations: list[Operation], whole: bool, what: str, out: Path, record: Record
+) -> None:
     """A failure leaves all operations in their order in a file."""
     assert {o.kind for o in operations} >= {"open", "write", "read", "fsync", "close"}
+    record("operations", len(operations))
     wrong = check(operations, whole)
     if wrong:
         out.write_text("".join(f"{o}\n" for o in sorted(operations, key=lambda o: o.begin)))
@@ -74,7 +81,13 @@ def hold_against_the_model(operations: list[Operation], whole: bool, what: str, 
 
 
 def random_operations(
-    names: tuple[str, ...], per_node: int, flush: str, how: tuple[int, str], out: Path, text: str = SHARED
+    names: tuple[str, ...],
+    per_node: int,
+    flush: str,
+    how: tuple[int, str],
+    out: Path,
+    record: Record,
+    text: str = SHARED,
 ) -> None:
     if not can_unshare("--mount", "--uts"):
         pytest.skip("needs root, and the right to make namespaces")
@@ -86,7 +99,7 @@ def random_operations(
             run(nodes, flush, per_node, seed, ROUNDS, 60, *how, text=text)
             for name in (f"round{n}" for n in range(ROUNDS)):
                 hold_against_the_model(
-                    history(nodes, name), whole, f"seed {seed}, {name}", out / "operations.txt"
+                    history(nodes.root, name), whole, f"seed {seed}, {name}", out / "operations.txt", record
                 )
 
 
@@ -95,8 +108,10 @@ TWO, THREE = ("tb-a", "tb-b"), ("tb-a", "tb-b", "tb-c")
 
 @pytest.mark.parametrize("flush", ["manual", "on-close", "watermark"])
 @pytest.mark.parametrize(("names", "per_node"), [(TWO, 2), (THREE, 1)], ids=["2x2", "3x1"])
-def test_commits_in_turn(names: tuple[str, ...], per_node: int, flush: str, tmp_path: Path) -> None:
-    random_operations(names, per_node, flush, (4096, "turns"), tmp_path)
+def test_commits_in_turn(
+    names: tuple[str, ...], per_node: int, flush: str, tmp_path: Path, record_property: Record
+) -> None:
+    random_operations(names, per_node, flush, (4096, "turns"), tmp_path, record_property)
 
 
 REMOTE = SHARED.replace(
@@ -106,14 +121,14 @@ REMOTE = SHARED.replace(
 
 
 @pytest.mark.parametrize("flush", ["manual", "watermark"])
-def test_commits_in_turn_with_a_remote_tier(flush: str, tmp_path: Path) -> None:
+def test_commits_in_turn_with_a_remote_tier(flush: str, tmp_path: Path, record_property: Record) -> None:
     """What a node has in the others' memory is read, overwritten and flushed as what it has itself."""
     text = REMOTE + "placement: {{policy: random}}\n"
-    random_operations(THREE, 1, flush, (4096, "turns"), tmp_path, text)
+    random_operations(THREE, 1, flush, (4096, "turns"), tmp_path, record_property, text)
 
 
 @pytest.mark.parametrize("flush", ["manual", "watermark"])
-def test_commits_in_turn_with_second_copies(flush: str, tmp_path: Path) -> None:
+def test_commits_in_turn_with_second_copies(flush: str, tmp_path: Path, record_property: Record) -> None:
     """Bytes are sent before their commit, and commits that have no second copy end on the PFS."""
     text = SHARED.replace("nodes: shared", "nodes: shared\ncopies: 2")
-    random_operations(THREE, 1, flush, (4096, "turns"), tmp_path, text)
+    random_operations(THREE, 1, flush, (4096, "turns"), tmp_path, record_property, text)

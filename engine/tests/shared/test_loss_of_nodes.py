@@ -17,6 +17,7 @@ import pytest
 import test_nodes
 from instances import BIN, can_unshare
 from net_nodes import Networks, can_make_networks
+from test_histories import Record
 from test_nodes import Nodes
 from test_workloads import words_of
 from workload_worker import Killed, pattern
@@ -32,17 +33,17 @@ class OnSwitch(Nodes):
 
 
 @contextmanager
-def answering(nodes: Nodes, acts: dict[str, Callable[[], None]]) -> Iterator[None]:
+def answering(root: Path, acts: dict[str, Callable[[], None]]) -> Iterator[None]:
     """What a rank asks for is done here, on no node."""
     ends = Event()
 
     def work() -> None:
         while not ends.wait(0.01):
             for what, act in acts.items():
-                if (ask := nodes.root / "meet" / f"{what}.ask").exists():
+                if (ask := root / "meet" / f"{what}.ask").exists():
                     ask.unlink()
                     act()
-                    (nodes.root / "meet" / f"{what}.done").touch()
+                    (root / "meet" / f"{what}.done").touch()
 
     thread = Thread(target=work)
     thread.start()
@@ -79,7 +80,7 @@ def test_a_node_is_out_of_reach_and_comes_back(how: str) -> None:
         words = words_of(nodes, "cutoff", int(how == "a partition"))
         config = nodes.root / "tiers.yaml"
         config.write_text(config.read_text().replace("interface: lo", "interface: eth"))
-        with answering(nodes, acts):
+        with answering(nodes.root, acts):
             test_nodes.run_ctl(words, 0, env={"TB_TIERCTL": str(BIN / "tierctl")}, timeout=240)
         for r in range(3):
             assert (nodes.root / "pfs" / f"own{r}").read_bytes() == pattern(200_000, 20 + r)
@@ -92,13 +93,14 @@ ALL = [(step, victim) for step in range(len(Killed.STEPS)) for victim in range(l
 
 @pytest.mark.parametrize("run", range(max(LONG, 1)))
 @pytest.mark.parametrize(("step", "victim"), ALL if LONG else SHORT)
-def test_a_daemon_is_killed(step: int, victim: int, run: int) -> None:
+def test_a_daemon_is_killed(step: int, victim: int, run: int, record_property: Record) -> None:
     """After `Killed.STEPS[step]`, that of node `victim`."""
     if not can_unshare("--mount", "--uts"):
         pytest.skip("needs root, and the right to make namespaces")
     with ExitStack() as cleanup:
         nodes = Nodes(cleanup, NAMES)
         words = words_of(nodes, "killed", step, victim)
+        record_property("kills", 1)
         said = test_nodes.run_ctl(words, 3, "tierctl recover -c", env={"TB_TIERCTL": str(BIN / "tierctl")})
         launch, _, *words_ = said.split("in this allocation: ")[1].splitlines()[0].split()
         done = subprocess.run([launch, BIN / "tierctl", *words_], capture_output=True, text=True, timeout=60)

@@ -3,12 +3,14 @@
 Numbers are written as they were counted.  The lines of totals are made again from all rows.  A run writes to
 build/reliability.md; one that is to be kept in the project names docs/reliability.md (make torture RECORD=1).
 
-reliability.py --record FILE --fsx OUTPUT [--failed]    the row of torture_fsx, of its OUTPUT
+reliability.py --record FILE --fsx OUTPUT [--failed]         the row of torture_fsx, of its OUTPUT
+reliability.py --record FILE --cases XML... --part P --seed S   that of runs of pytest, of what --junitxml wrote
 """
 
 import argparse
 import re
 import subprocess
+import xml.etree.ElementTree as ET
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -116,15 +118,46 @@ def fsx_row(text: str, failed: bool) -> Row:
     )
 
 
+def cases_row(files: list[Path], part: str, seed: str) -> Row:
+    """A case is a round, and one that fails counts as lost; what else it counted it has recorded as properties."""
+    cases = [case for file in files for case in ET.parse(file).getroot().iter("testcase")]
+    failed = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
+    skipped = sum(case.find("skipped") is not None for case in cases)
+
+    def counted(name: str) -> int:
+        found = [case.iterfind(f"properties/property[@name='{name}']") for case in cases]
+        return sum(int(one.get("value", 0)) for properties in found for one in properties)
+
+    return Row(
+        date=today(),
+        commit=commit(),
+        part=part,
+        seed=seed,
+        run=len(cases) - skipped,
+        passed=len(cases) - skipped - failed,
+        not_run=skipped,
+        operations=counted("operations"),
+        promised=counted("promised"),
+        kills=counted("kills"),
+        lost=failed,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--record", type=Path, required=True)
-    parser.add_argument("--fsx", type=Path, required=True)
+    parser.add_argument("--fsx", type=Path)
     parser.add_argument("--failed", action="store_true")
+    parser.add_argument("--cases", type=Path, nargs="+")
+    parser.add_argument("--part", default="")
+    parser.add_argument("--seed", default="")
     options = parser.parse_args()
-    add(options.record, fsx_row(options.fsx.read_text(), options.failed))
+    if options.cases:
+        add(options.record, cases_row(options.cases, options.part, options.seed))
+    else:
+        add(options.record, fsx_row(options.fsx.read_text(), options.failed))
 
 
 if __name__ == "__main__":

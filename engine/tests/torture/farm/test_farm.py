@@ -288,6 +288,18 @@ def test_a_shard_that_fails_or_says_nothing_is_lost() -> None:
     ]
 
 
+CASES = """<testsuites><testsuite><testcase name="a"><properties><property name="operations" value="5" />
+<property name="operations" value="7" /><property name="kills" value="1" /></properties></testcase><testcase name="b"><failure />
+</testcase><testcase name="c"><error /></testcase><testcase name="d"><skipped /></testcase></testsuite></testsuites>"""
+
+
+def test_a_case_that_fails_is_lost_and_one_that_is_skipped_was_not_run(tmp_path: Path) -> None:
+    (tmp_path / "cases.xml").write_text(CASES)
+    row = reliability.cases_row([tmp_path / "cases.xml"] * 2, "nodes", "1")
+    assert (row.part, row.run, row.passed, row.not_run, row.lost) == ("nodes", 6, 2, 2, 4)
+    assert (row.operations, row.promised, row.kills) == (24, 0, 2)
+
+
 def pretend_tree(tree: Path) -> None:
     """ci/torture with parts that only say what they were told."""
     source = Path(__file__).parents[4]
