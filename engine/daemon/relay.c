@@ -19,6 +19,9 @@
 #include "shared/local.h"
 #include "turn.h"
 
+#define NOTICE_NS 10000000 /* between two looks whether a node is lost that did not answer */
+#define NOTICE_TRIES 100
+
 /*
  * By a hash of the identity, which all nodes see alike: so every node finds the keeper without asking, and keepers are
  * spread over the nodes.
@@ -294,6 +297,32 @@ static int64_t gather(tb_engine *e, struct tb_net *net, const struct tb_wire *w,
 }
 
 /*
+ * A call that fails because its node is lost ends a moment before that is known of the node, or at the time when it would be: its
+ * connections end one after the other, and signs of life are looked at once a second.
+ */
+static bool is_found_orphan(const tb_engine *e, const struct tb_net *net, const struct tb_wire_file *file, int64_t rc)
+{
+    if (!tb_has_copies(e) || (rc != -EHOSTDOWN && rc != -ETIMEDOUT))
+        return false;
+    for (int i = 0; i < NOTICE_TRIES && !orphans_has(e, net, file); i++)
+        nanosleep(&(struct timespec){0, NOTICE_NS}, NULL);
+    return orphans_has(e, net, file);
+}
+
+/* Of the keeper, or of all that live where that is lost, also if it is found lost by this question. */
+static int ask_where(tb_engine *e, struct tb_net *net, const struct tb_wire *w, struct relay_answer *a, size_t room)
+{
+    struct tb_told told;
+    unsigned keeper = relay_keeper(net, &w->file);
+    if (orphans_has(e, net, &w->file))
+        return orphans_ask(e, net, w, a);
+    int64_t got = tb_net_call(net, keeper, w, sizeof(*w), a, room);
+    if (is_found_orphan(e, net, &w->file, got))
+        return orphans_ask(e, net, w, a);
+    return (int)told_of((char *)a, as_told(e, net, &w->file, w->lo, w->hi, keeper, got), &told);
+}
+
+/*
  * One message to the keeper, and one to each node that has some of the range. A fetch asks for few extents at a time.
  * Where the answer is full, `before` says up to where it is whole, and the client asks for the rest.
  */
@@ -307,10 +336,7 @@ static int64_t fetch(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
     w.version = TB_WIRE_MOST_FETCHED;
     if (!rc && (w.lo >= w.hi || w.hi - w.lo + head > room))
         rc = -EINVAL;
-    bool orphan = orphans_has(e, net, &w.file);
-    rc = rc ? rc : orphan ? orphans_ask(e, net, &w, a) : ask_keeper(e, net, &w, sizeof(w), a, head);
-    struct tb_told told;
-    rc = rc < 0 || orphan ? rc : told_of((char *)a, rc, &told);
+    rc = rc ? rc : ask_where(e, net, &w, a, head);
     rc = rc ? rc : gather(e, net, &w, a, bytes);
     free(a);
     return rc;
@@ -338,23 +364,16 @@ static int64_t settle(tb_engine *e, struct tb_net *net, char *bytes)
     return rc < 0 ? rc : (int64_t)sizeof(told);
 }
 
-/* The answer of the keeper is the client's. */
+/* The answer is the client's. */
 static int64_t hand_on(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
 {
-    struct tb_told told;
     struct relay_answer a;
     const struct tb_wire w = *(struct tb_wire *)(void *)bytes;
-    if (orphans_has(e, net, &w.file)) {
-        int lost = orphans_ask(e, net, &w, &a);
-        memcpy(bytes, &a.told, sizeof(a.told));
-        return lost ? lost : (int64_t)sizeof(a.told);
-    }
-    int64_t rc = ask_keeper(e, net, bytes, n, &a, sizeof(told) + sizeof(a.extent[0]));
-    rc = rc < 0 ? rc : told_of((char *)&a, rc, &told);
+    int rc = n == sizeof(w) ? ask_where(e, net, &w, &a, sizeof(a.told) + sizeof(a.extent[0])) : -EPROTO;
     if (rc)
         return rc;
-    memcpy(bytes, &told, sizeof(told));
-    return sizeof(told);
+    memcpy(bytes, &a.told, sizeof(a.told));
+    return sizeof(a.told);
 }
 
 /* A client wrote the message, so its operation is one of these or an error of the call. */

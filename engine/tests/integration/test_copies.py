@@ -152,21 +152,45 @@ def test_copies_have_a_bound_and_go_with_a_flush(nodes: Nodes) -> None:
     assert nodes.left() == []
 
 
-# A node that is stopped is as one that is cut off: reads go on, and it comes back.
+# A node that is stopped is as one that is cut off: reads go on, and it comes back. Two nodes that keep files find out at the same time that
+# it is lost, by a look at an open and by a read of an open file: of what it kept, and of what it has.
 STOPPED = (
     LOOK
     + """
 import signal
+from threading import Thread
 data = pattern(300000, 4)
+names = ("held", "kept")
 if rank == 0:
-    make("held", 1)
-    write("held", data)
+    for keeper, name in ((1, "held"), (0, "kept")):
+        make(name, keeper)
+        write(name, data)
     daemon = status()["daemon_pid"]
+meet("written")
+opened = {name: os.open(f"{root}/pfs/{name}", os.O_RDONLY) for name in names}
+seen = {}
+def look(what: str, act) -> None:
+    try:
+        seen[what] = act()
+    except OSError as error:
+        seen[what] = error
+def read_opened(name: str) -> bytes:
+    parts = [os.pread(opened[name], 60000, at) for at in range(0, 300000, 60000)]
+    return b"".join(parts)
+meet("opened")
+if rank == 0:
     os.kill(daemon, signal.SIGSTOP)
 meet("stopped")
-if rank == 2:
+if rank in (2, 3):
     began = time.time()
-    right &= check(read("held") == data, "read")
+    acts = {"opened": read_opened} if rank == 3 else {"open": read}
+    each = [Thread(target=look, args=(f"{name}, {what}", lambda act=act, name=name: act(name))) for name in names for what, act in acts.items()]
+    for one in each:
+        one.start()
+    for one in each:
+        one.join()
+    for what, got in seen.items():
+        right &= check(got == data, f"{what}: {got[:8] if isinstance(got, bytes) else got}")
     right &= check(time.time() - began < 10, f"it took {time.time() - began} s")
 meet("read")
 if rank == 0:
