@@ -112,7 +112,7 @@ class Hpdc18(Hpdc18Case):
         self.executable_opts = [*self.steps.arguments(str(pfs)), "--json", "result.json"]
         _, trace = script.trace("trace", "tb-steps", sizes.MIB, pfs, wanted=self.trace)
         before = [f"mkdir -p {pfs}", *script.plan_lines(pfs), *script.start_lines()]
-        self.prerun_cmds = [*before, mark("workload", "begins")]
+        self.prerun_cmds = [*before, *script.begins("workload")]
         self.postrun_cmds = [mark("workload", "ends")]
         slowest = rate(self.pfs_device, "write") / self.plan.factor
         bytes_moved = self.steps.written + self.steps.read + round(slowest * self._compute_s())

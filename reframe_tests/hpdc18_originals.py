@@ -88,8 +88,8 @@ class Hpdc18Originals(Hpdc18Case):
         self.executable_opts = self.of.arguments(folders["original"], particles)
         folder_words = " ".join(folders.values())
         self.prerun_cmds = [f"mkdir -p {folder_words}", *script.plan_lines(pfs), *calibration]
-        self.prerun_cmds += [mark("original", "begins")]
-        self.postrun_cmds = [mark("original", "ends"), mark("embedded", "begins")]
+        self.prerun_cmds += script.begins("original")
+        self.postrun_cmds = [mark("original", "ends"), *script.begins("embedded")]
         self.postrun_cmds += [self._as_built(own, folders["original"]), mark("embedded", "ends")]
 
     def _as_built(self, line: str, folder: str) -> str:

@@ -36,6 +36,7 @@ from tierbench.runs.case import Case
 SIGNATURE = 1_638_301_383  # -G: the time stamp in the data, the same for writing and verifying
 TRANSFER = "1m"
 TIERS_OF_A_SITE = ["nvme", "nvme-ram"]  # that the webinar did not run
+TOUCHED_ROOM = 3  # times the bytes of a node: in tiers, on the PFS and in its ranks
 ROOM = 8  # times the bytes written that a twin's places must have room for
 
 
@@ -90,6 +91,7 @@ class TierWrite(TierTest):
             ranks_per_node=self.num_tasks_per_node,
             config_bytes=self.total_bytes // nodes,
             place_bytes=ROOM * self.total_bytes,
+            touched_bytes=TOUCHED_ROOM * self.total_bytes // nodes,
         )
 
     def find_programs(self) -> None:
@@ -109,7 +111,7 @@ class TierWrite(TierTest):
         self.executable_opts += ["-k", "-G", str(SIGNATURE), *_summary("summary.json")]
         calibration, trace = script.trace("trace", self.driver, MIB, pfs, wanted=self.trace)
         before = [f"mkdir -p {pfs}", *script.plan_lines(pfs), *script.start_lines(), *calibration]
-        self.prerun_cmds = [*before, mark("write", "begins")]
+        self.prerun_cmds = [*before, *script.begins("write")]
         verify = f"-r -R -F -k {size} -G {SIGNATURE} -o {file}".split()
         script.directly(of_bytes("check", self.total_bytes, LEAST_BYTES_S))
         check = script.line(self.driver, [*verify, *_summary("verify.json")])

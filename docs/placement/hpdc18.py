@@ -17,7 +17,7 @@ from pathlib import Path
 from tierbench.base.errors import RunError
 from tierbench.base.policies import POLICIES
 from tierbench.base.text import ratio_span, seconds, times
-from tierbench.judge.hpdc18 import CLOSE, Claim, Efficiency, Ranked
+from tierbench.judge.hpdc18 import CLOSE, PREFIX, Claim, Efficiency, Ranked
 from tierbench.pages import hpdc18_section
 from tierbench.pages.hpdc18_section import Section
 from tierbench.runs.run_folder import Run, read_run
@@ -38,7 +38,9 @@ def made_by(run: Run, repetitions: int) -> str:
     commit = str(about.get("commit", "unknown"))[:10] + ("+" if about.get("dirty") else "")
     when, site = str(about.get("started", "?"))[:10], about.get("site", "?")
     what = f"Medians of {repetitions} repetitions" if repetitions > 1 else "One repetition"
-    return f"{what}, {when}, site `{site}`, commit {commit}."
+    workloads = run.cases[run.cases["test"].str.startswith(PREFIX)]
+    touched = ", memory touched before each launch" if workloads["touched"].notna().all() else ""
+    return f"{what}, {when}, site `{site}`, commit {commit}{touched}."
 
 
 def of_policies(section: Section) -> str:

@@ -22,7 +22,7 @@ from tierbench.outputs import OutputError
 from tierbench.runs.case import Case
 
 from .jobs import ending
-from .jobs.script import TIERCTL, Script
+from .jobs.script import TIERCTL, TOUCH, Script
 from .outcome.results import Results
 from .sites import requirements
 from .sites.places import Places
@@ -52,6 +52,8 @@ class TierTest(rfm.RunOnlyRegressionTest):
     policy = variable(str, value="max-bandwidth", loggable=True)
     #: Darshan logs of both sides of the tiers: the report proves the tiers from them.
     trace = variable(bool, value=False, loggable=True)
+    #: Memory is touched before a launch: always, never, or auto (on a twin, where idle memory is taken back).
+    touch = variable(str, value="auto", loggable=True)
     #: What came out, for ReFrame's report.
     metrics = variable(dict, value={}, loggable=True)
 
@@ -117,6 +119,7 @@ class TierTest(rfm.RunOnlyRegressionTest):
         """Bad input is refused before anything runs."""
         self.check_input()
         refuse_unknown("tiers", self.tiers, self.known_tiers)
+        refuse_unknown("touch", self.touch, TOUCH)
         try:
             check_system(runtime().site_config)
             for partition in runtime().system.partitions:
@@ -165,7 +168,7 @@ class TierTest(rfm.RunOnlyRegressionTest):
         wanted = self.plan.judged and not self.is_dry_run()
         self.media = self.measure_medium(self.places) if wanted else {}
         self._write_config(stage)
-        self.write_script(Script(self.job, self.site, self.plan))
+        self.write_script(Script(self.job, self.site, self.plan, self.touch))
         self.prerun_cmds = [ending.WAIT_FOR_THE_PROGRAM, *self.prerun_cmds]
         if self.site.slurm:
             self.job.options += [f"--nodes={self.plan.nodes}"]

@@ -18,6 +18,8 @@ from .sites.site import Site
 from .sites.tiers import HPDC18_TIERS, ScaleError
 
 DEVICES = {place: f"twins/hpdc18-{place}" for place in ("ram", "nvme", "bb", "pfs")}
+# Its bytes in tiers, on the PFS, and once more in its ranks; and what the ranks and the daemon have besides.
+TOUCHED_ROOM, PROGRAMS_BYTES = 3, 128 * sizes.MIB
 LEAST_CONFIG_BYTES = 16 * sizes.MIB  # below, the RAM tier has no room for its own metadata
 
 
@@ -71,6 +73,7 @@ class Hpdc18Case(TierTest):
             temporary=temporary,
             config_bytes=room,
             place_bytes=places * room,
+            touched_bytes=TOUCHED_ROOM * room + PROGRAMS_BYTES,
             device=DEVICES["pfs"] if site.modelled else None,
             tier_devices={tier: DEVICES[tier] for tier in ("ram", "nvme", "bb")},
         )

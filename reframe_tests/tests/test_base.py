@@ -159,6 +159,24 @@ def test_launches_with_and_without_tierctl() -> None:
     assert Script(None, site(), plan(managed=False)).plan_lines() == []
 
 
+@pytest.mark.parametrize(
+    ("touch", "extras", "size", "touched"),
+    [
+        ("auto", {}, 7, True),
+        ("auto", {"tiers": "real"}, 7, False),  # there it is the user's own memory
+        ("always", {"tiers": "real"}, 7, True),
+        ("never", {}, 7, False),
+        ("auto", {}, 0, False),  # a plan that says no bytes
+    ],
+)
+def test_memory_is_touched_right_before_a_launch_of_a_twin(
+    touch: str, extras: dict[str, str], size: int, touched: bool
+) -> None:
+    *before, begins = Script(None, site(**extras), plan(touched_bytes=size), touch).begins("write")
+    assert "launch write begins" in begins
+    assert [line.split()[2:] for line in before] == ([[touch, "7", "touched-write.json"]] if touched else [])
+
+
 def on_one_thing(tmp_path: Path, **extras: Any) -> held.Held:
     """A tier that is a link into the PFS, as the job sees it."""
     (tmp_path / "pfs").mkdir(exist_ok=True)
@@ -213,7 +231,10 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Results:
 def test_what_records_have_in_common(results: Results) -> None:
     found = results.common("write")
     assert (found["drain_s"], found["fsync"], found["repetition"]) == (1.5, "tier", 1)
-    assert found["scale"] is None and found["nodes"] == 1
+    assert found["scale"] is None and found["nodes"] == 1 and found["touched"] is None
+    for name, size in (("1", 9), ("2", 8)):
+        (results.stage / f"touched-{name}.json").write_text(json.dumps({"bytes": size, "seconds": 0.1}))
+    assert results.common("write")["touched"] == 8
     scratch = plan(mode="scratch", tiers="pfs")
     again = Results.begin(results.stage, results.site, scratch, {"write": "r-write_ram"})
     told = again.common("write")

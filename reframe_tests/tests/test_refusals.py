@@ -127,6 +127,7 @@ def test_little_shared_memory_is_told_in_the_engines_words(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (("-S", "touch=often"), "touch='often'; allowed: auto, always, never"),
         (("-S", "memory_hog=much"), "memory_hog='much'; allowed: 1% to 99%, or a size such as 2g"),
         (("-P", "recipe=cori-lustre-9"), "recipe='cori-lustre-9'; allowed: cfs-iops, cfs-bandwidth"),
     ],

@@ -54,6 +54,7 @@ class Case:
     dropped: tuple[str, ...] = ()
     nodes: int | None = None
     full_percent: float | None = None
+    touched: int | None = None
     read_limit: float | None = None
     medium: float | None = None
     invalid: tuple[str, ...] = ()

@@ -135,7 +135,7 @@ class Launches:
                 lines.append(self._dataset_check(arguments))
             stats = f"stats-{number + 1}.json" if launch.measures else None
             calibration, line = self._line(str(number + 1), arguments, stats)
-            lines += [*calibration, mark(str(number + 1), "begins")]
+            lines += [*calibration, *self.script.begins(str(number + 1))]
             if number != self.main:
                 lines += [line, mark(str(number + 1), "ends")]
             else:

@@ -20,6 +20,8 @@ from .limits import Limit, of_start
 _DATE = "%s.%N %z"
 DEVICES = Path(devices.__file__).resolve()  # of the checkout, or of an installation's Python
 TRACE_COST = ROOT / "reframe_tests" / "common" / "jobs" / "trace_cost.py"
+TOUCHED = ROOT / "reframe_tests" / "common" / "jobs" / "touched.py"
+TOUCH = ("auto", "always", "never")  # memory, right before a launch
 NOTHING = "/bin/true"
 TIERCTL = own_program("tierctl")
 
@@ -36,6 +38,7 @@ class Script:
     job: Any
     site: Site
     plan: Plan
+    touch: str = "never"
 
     def run_options(self, stats: str | None, trace: Sequence[str]) -> list[str]:
         """The words between `tierctl` and the command that it starts."""
@@ -61,6 +64,12 @@ class Script:
         tiers = [str(TIERCTL), *self.run_options(None, ())] if self.plan.managed else []
         self._start_by(tiers, of_start())
         return [mark(START, "begins"), self.line(NOTHING, ()), mark(START, "ends")]
+
+    def begins(self, name: str) -> list[str]:
+        """The lines right before a launch, which is a measurement: memory is touched, and then it begins."""
+        wanted = self.touch == "always" or (self.touch == "auto" and self.site.modelled)
+        words = f"{TOUCHED} {self.touch} {self.plan.touched_bytes} touched-{name}.json"
+        return [*([f"python3 {words}"] if wanted and self.plan.touched_bytes else []), mark(name, "begins")]
 
     def _start_by(self, words: list[str], limit: Limit | None) -> None:
         """Published lines are left as they are, without a limit."""

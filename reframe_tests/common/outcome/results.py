@@ -27,6 +27,8 @@ ARTEFACTS = (
     "result.json",
 )
 
+KINDS = ("stats*.json", "trace*-cost.json", "touched-*.json", "*.darshan")
+
 
 @dataclass(frozen=True)
 class Results:
@@ -49,6 +51,11 @@ class Results:
     def stats(self, name: str = "stats.json") -> dict[str, Any]:
         """What tierctl counted in a launch; nothing where it did not come so far."""
         return self._object(name)
+
+    def touched(self) -> int | None:
+        """Bytes of memory that were touched before each launch, at least; None: none were."""
+        found = [json.loads(file.read_text())["bytes"] for file in self.stage.glob("touched-*.json")]
+        return min(found, default=None)
 
     def _object(self, name: str) -> dict[str, Any]:
         file = self.stage / name
@@ -73,6 +80,7 @@ class Results:
             "factor": plan.factor,
             "scale": plan.scale,
             "full_percent": full_percent(self.stage / "df.txt"),
+            "touched": self.touched(),
         }
 
     def keep(
@@ -80,9 +88,7 @@ class Results:
     ) -> None:
         """Keep artefacts, `output` (by the name it gets) and configuration; write the records there are."""
         there = [self.stage / name for name in ARTEFACTS]
-        there += [
-            p for kind in ("stats*.json", "trace*-cost.json", "*.darshan") for p in self.stage.glob(kind)
-        ]
+        there += [p for kind in KINDS for p in self.stage.glob(kind)]
         for metric, (_, folder) in self.repetitions.items():
             for file in there:
                 if file.exists():

@@ -31,6 +31,7 @@ class Plan:
     place_bytes: int  # that the twin's places must have room for
     device: str | None = None  # that models the PFS; None: the models of configs/tiers
     tier_devices: Mapping[str, str] = field(default_factory=lambda: TIER_DEVICES)  # beside `device`, by tier
+    touched_bytes: int = 0  # of memory that a launch uses, touched right before it (`jobs/touched.py`)
     max_files: int | None = None  # that a configuration keeps records of
     temporary: bool = False  # data that need not reach the PFS: nothing is flushed before the end
     nodes_see: str = "several"  # of each other, by the PFS, or `shared`, from each other's tiers

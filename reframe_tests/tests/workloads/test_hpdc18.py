@@ -171,6 +171,8 @@ def test_compute_is_left_out_where_nothing_moves_meanwhile(tmp_path: Path) -> No
     jobs = [job.read_text() for job in tmp_path.glob("stage/**/rfm_job.sh")]
     computes = sorted(int(re.findall(r"--compute-us (\d+)", job)[0]) for job in jobs)
     assert computes[:2] == [0, 0] and computes[2] > 1000
+    right_before = re.compile(r"touched\.py auto \d{9} touched-workload\.json\n.*launch workload begins")
+    assert all(right_before.search(job) for job in jobs)
 
 
 def test_temporary_data_are_not_flushed_while_the_program_runs(tmp_path: Path) -> None:
