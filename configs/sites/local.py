@@ -1,5 +1,12 @@
 """The machine at hand: one node, OpenMPI, tiers made slow by the device models of the webinar's machine."""
 
+from reframe.core import settings
+
+# ReFrame's own, but no messages of debugging: for each of them it reads all variables of
+# the test, which takes a third of a second a test.
+_LOGS = settings.site_configuration["logging"][0]
+_FILES = [handler | {"level": "info"} for handler in _LOGS["handlers"]]
+
 _MPI = [
     ["OMPI_ALLOW_RUN_AS_ROOT", "1"],
     ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
@@ -31,6 +38,7 @@ site_configuration = {
         }
     ],
     "environments": [{"name": "mpi", "cc": "mpicc"}],
+    "logging": [_LOGS | {"level": "info", "handlers": _FILES}],
     "general": [
         {
             "remote_detect": False,
