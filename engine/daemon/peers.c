@@ -22,6 +22,7 @@
 #include "net/net.h"
 #include "keeper.h"
 #include "lend.h"
+#include "fetch/known.h"
 #include "let_go.h"
 #include "owed.h"
 #include "region/clients.h"
@@ -134,8 +135,8 @@ static int64_t serve(void *arg, unsigned from, const void *request, size_t n, vo
     case TB_WIRE_WHERE_COPY:
     case TB_WIRE_READ_COPY: return copies_answer(from, w, w + 1, n - sizeof(*w), answer, room);
     case TB_WIRE_READ: return read_here(p->engine, w, answer, room);
-    case TB_WIRE_LET_GO: return let_go_answer(p->engine, w, n, answer, room);
-    case TB_WIRE_LOSE: return tb_local_lose(p->engine, &w->file);
+    case TB_WIRE_LET_GO: known_forget(&w->file); return let_go_answer(p->engine, w, n, answer, room);
+    case TB_WIRE_LOSE: known_forget(&w->file); return tb_local_lose(p->engine, &w->file);
     case TB_WIRE_FLUSH: return flush_here(p->engine, w);
     case TB_WIRE_DIRTY: return orphans_answer(p->engine, p->net, w, answer, room);
     case TB_WIRE_STATE: return state_here(p, from, answer, room);

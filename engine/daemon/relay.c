@@ -12,12 +12,15 @@
 
 #include "base/error.h"
 #include "copies/orphans.h"
+#include "fetch/known.h"
 #include "file/file.h"
 #include "owed.h"
 #include "region/mix.h"
 #include "shared/commit.h"
 #include "shared/local.h"
 #include "turn.h"
+
+#define LOOKED_MOST 16u /* extents that the answer to a look brings along */
 
 #define NOTICE_NS 10000000 /* between two looks whether a node is lost that did not answer */
 #define NOTICE_TRIES 100
@@ -309,22 +312,77 @@ static bool is_found_orphan(const tb_engine *e, const struct tb_net *net, const 
     return orphans_has(e, net, file);
 }
 
-/* Of the keeper, or of all that live where that is lost, also if it is found lost by this question. */
-static int ask_where(tb_engine *e, struct tb_net *net, const struct tb_wire *w, struct relay_answer *a, size_t room)
+/*
+ * Of the keeper, up to `hi`, which may be past what is wanted; or of all that live where that is lost, also if it is found lost by this
+ * question.
+ */
+static int ask_where(tb_engine *e, struct tb_net *net, const struct tb_wire *w, uint64_t hi, struct relay_answer *a, size_t room)
 {
     struct tb_told told;
+    struct tb_wire asked = *w;
     unsigned keeper = relay_keeper(net, &w->file);
+    asked.hi = hi;
     if (orphans_has(e, net, &w->file))
         return orphans_ask(e, net, w, a);
-    int64_t got = tb_net_call(net, keeper, w, sizeof(*w), a, room);
+    int64_t got = tb_net_call(net, keeper, &asked, sizeof(asked), a, room);
     if (is_found_orphan(e, net, &w->file, got))
         return orphans_ask(e, net, w, a);
     return (int)told_of((char *)a, as_told(e, net, &w->file, w->lo, w->hi, keeper, got), &told);
 }
 
+/* Without what the keeper told of bytes past the range. The extents are in order. */
+static void clip(struct relay_answer *a, uint64_t hi)
+{
+    while (a->told.n && a->extent[a->told.n - 1].lo >= hi)
+        a->told.n--;
+    a->told.before = a->told.before < hi ? a->told.before : hi;
+}
+
+/* The keeper is asked for more than the range, for the next fetches. With second copies nothing is kept: other nodes' ends matter then. */
+static int ask_wide(tb_engine *e, struct tb_net *net, const struct tb_wire *w, struct relay_answer *a)
+{
+    size_t room = sizeof(a->told) + TB_WIRE_MOST_FETCHED * sizeof(a->extent[0]);
+    uint64_t moment = known_moment(&w->file);
+    if (tb_has_copies(e))
+        return ask_where(e, net, w, w->hi, a, room);
+    int rc = ask_where(e, net, w, UINT64_MAX, a, room);
+    if (rc)
+        return rc;
+    known_keep(&w->file, moment, w->lo, a);
+    clip(a, w->hi);
+    return 0;
+}
+
+/* Of a node that has ended the keeper may have heard since that its bytes are on the PFS. */
+static bool knows(tb_engine *e, const struct tb_net *net, const struct tb_wire *w, struct relay_answer *a)
+{
+    bool knows = !tb_has_copies(e) && known_find(w, a);
+    for (uint32_t i = 0; knows && i < a->told.n; i++)
+        knows = tb_net_is_alive(net, a->extent[i].node);
+    return knows;
+}
+
+/* By what is known, if it is still so. */
+static int64_t fetch_by_list(tb_engine *e, struct tb_net *net, const struct tb_wire *w, struct relay_answer *a, char *bytes)
+{
+    int64_t rc = -EAGAIN;
+    if (knows(e, net, w, a)) {
+        rc = gather(e, net, w, a, bytes);
+        if (rc < 0)
+            known_forget(&w->file);
+    }
+    if (rc != -EAGAIN)
+        return rc;
+    rc = ask_wide(e, net, w, a);
+    rc = rc ? rc : gather(e, net, w, a, bytes);
+    if (rc < 0)
+        known_forget(&w->file);
+    return rc;
+}
+
 /*
- * One message to the keeper, and one to each node that has some of the range. A fetch asks for few extents at a time.
- * Where the answer is full, `before` says up to where it is whole, and the client asks for the rest.
+ * One message to each node that has some of the range, and one to the keeper where that is not known. A fetch asks for few extents at a
+ * time. Where the answer is full, `before` says up to where it is whole, and the client asks for the rest.
  */
 static int64_t fetch(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
 {
@@ -336,8 +394,7 @@ static int64_t fetch(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
     w.version = TB_WIRE_MOST_FETCHED;
     if (!rc && (w.lo >= w.hi || w.hi - w.lo + head > room))
         rc = -EINVAL;
-    rc = rc ? rc : ask_where(e, net, &w, a, head);
-    rc = rc ? rc : gather(e, net, &w, a, bytes);
+    rc = rc ? rc : fetch_by_list(e, net, &w, a, bytes);
     free(a);
     return rc;
 }
@@ -364,16 +421,45 @@ static int64_t settle(tb_engine *e, struct tb_net *net, char *bytes)
     return rc < 0 ? rc : (int64_t)sizeof(told);
 }
 
-/* The answer is the client's. */
-static int64_t hand_on(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
+/* The answer is the client's. It brings the first extents along, so that a read of a file in few pieces needs no other message. */
+static int64_t look(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
 {
     struct relay_answer a;
-    const struct tb_wire w = *(struct tb_wire *)(void *)bytes;
-    int rc = n == sizeof(w) ? ask_where(e, net, &w, &a, sizeof(a.told) + sizeof(a.extent[0])) : -EPROTO;
+    struct tb_wire w = *(struct tb_wire *)(void *)bytes;
+    uint64_t moment = known_moment(&w.file);
+    bool keeps = !tb_has_copies(e);
+    if (keeps)
+        w = (struct tb_wire){.op = TB_WIRE_WHERE, .file = w.file, .version = LOOKED_MOST};
+    int rc = n == sizeof(w) ? ask_where(e, net, &w, keeps ? UINT64_MAX : w.hi, &a, sizeof(a)) : -EPROTO;
+    if (rc || !keeps)
+        known_forget(&w.file);
+    else
+        known_look(&w.file, moment, &a);
     if (rc)
         return rc;
+    if (keeps)
+        a.told.before = a.told.version; /* as of a look */
+    a.told.n = keeps ? 0 : a.told.n;
     memcpy(bytes, &a.told, sizeof(a.told));
     return sizeof(a.told);
+}
+
+/* What changes the file for this node. A list that was asked for in between may be of before, or of after it. */
+static int64_t relay_change(tb_engine *e, struct tb_net *net, char *bytes, size_t n, size_t room)
+{
+    const struct tb_wire w = *(const struct tb_wire *)(const void *)bytes;
+    int64_t rc = -EINVAL;
+    known_forget(&w.file);
+    switch (w.op) {
+    case TB_WIRE_SAY:
+    case TB_WIRE_CUT: rc = change(e, net, bytes, n, room); break;
+    case TB_WIRE_SAY_END: rc = turn_end(e, net, bytes, n); break;
+    case TB_WIRE_REMOVE: rc = remove_file(e, net, bytes, n); break;
+    case TB_WIRE_AWAIT: rc = await_owed(e, net, bytes); break;
+    case TB_WIRE_SETTLE: rc = settle(e, net, bytes); break;
+    }
+    known_forget(&w.file);
+    return rc;
 }
 
 /* A client wrote the message, so its operation is one of these or an error of the call. */
@@ -383,14 +469,8 @@ int64_t relay_request(tb_engine *e, struct tb_net *net, char *bytes, size_t n, s
     if (n < sizeof(*w))
         return -EPROTO;
     switch (w->op) {
-    case TB_WIRE_LOOK: return hand_on(e, net, bytes, n);
-    case TB_WIRE_SAY:
-    case TB_WIRE_CUT: return change(e, net, bytes, n, room);
-    case TB_WIRE_SAY_END: return turn_end(e, net, bytes, n);
-    case TB_WIRE_REMOVE: return remove_file(e, net, bytes, n);
-    case TB_WIRE_AWAIT: return await_owed(e, net, bytes);
+    case TB_WIRE_LOOK: return look(e, net, bytes, n);
     case TB_WIRE_FETCH: return fetch(e, net, bytes, room);
-    case TB_WIRE_SETTLE: return settle(e, net, bytes);
-    default: return -EINVAL;
+    default: return relay_change(e, net, bytes, n, room);
     }
 }

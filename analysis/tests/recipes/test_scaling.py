@@ -12,7 +12,7 @@ from tierbench.recipes.projection import project
 from tierbench.recipes.scaling import Cost, Costs, Machine, Work
 
 FILE = Path("nodes.json")
-COSTS = Costs(Cost(20e-6, 80e-6), Cost(30e-6, 100e-6, 2, 1), 50e-6)
+COSTS = Costs(Cost(20e-6, 80e-6), Cost(30e-6, 100e-6, 1, 1), 50e-6)
 MACHINE = Machine("m", write=1000.0, read=2000.0, link=1500.0, pfs=500.0, pfs_limit=4000.0)
 
 
@@ -43,7 +43,7 @@ def test_costs_are_fitted_on_two_nodes_and_checked_on_more() -> None:
     assert [c.within for what, c in checks.items() if "messages" not in what] == [True, False] * 2
     counts = {what: c.predicted for what, c in checks.items() if "messages" in what}
     assert counts["commit on 8 nodes, messages"] == 7 / 8
-    assert counts["read 4 KiB on 4 nodes, messages"] == 2.5
+    assert counts["read 4 KiB on 4 nodes, messages"] == 1.75
     assert len(counts) == 6
     less = [x | {"messages": 0.5 * x["messages"]} for x in lines()[:-1]]
     assert not any(c.within for c in scaling.against_measured(less, costs) if "messages" in c.what)
@@ -94,7 +94,7 @@ def test_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["project", "--measured", str(file)]) == 0
     told = capsys.readouterr().out
     assert "a commit 20 us, and 80 us a message;" in told
-    assert "| read 4 KiB on 2 nodes, messages | 2.00 | 2.00 | +0% | yes |" in told
+    assert "| read 4 KiB on 2 nodes, messages | 1.50 | 1.50 | +0% | yes |" in told
     assert "| commit on 8 nodes | 90 us | 117 us | -23% | no |" in told
     assert (
         "| Summit's NVMe, read on 1100 nodes, from 2 | 6,138,847 MiB/s | 6,104,024 MiB/s | +1% | yes |"

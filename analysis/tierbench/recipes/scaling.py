@@ -2,13 +2,13 @@
 
 A phase: each of `N` nodes writes `B` MiB in `F` files to its own tier and commits each; all of it goes to
 the PFS; then each reads as much that another node wrote. A file's keeper is another node with the chance
-`(N - 1) / N`. A commit is one message to the keeper; a small read is two to the keeper, and one to the node
+`(N - 1) / N`. A commit is one message to the keeper; a small read is one to the keeper, and one to the node
 that has the bytes. So, where `a` is an operation's time on one node, and `m` what a message there and back
 adds,
 
 - write:  `B / w + F (a + m (N - 1) / N)`
 - flush:  `N B / min(N p, P)`
-- read:   `B / min(r, l) + F (a' + m' (1 + 2 (N - 1) / N))`
+- read:   `B / min(r, l) + F (a' + m' (1 + (N - 1) / N))`
 
 with a node's rates of tier, network and PFS (`w`, `r`, `l`, `p`) and the limit `P` of the whole PFS.
 Keepers share the files of all nodes, so their work a node does not grow. One file that all nodes write has
@@ -191,7 +191,7 @@ def fit(lines: Sequence[dict[str, Any]], file: Path) -> Costs:
         if not {1, 2} <= found.keys():
             lacks = f"lacks {operation!r} on 1 and 2 nodes"
             raise RunError(f"{file}: costs: {lacks}; allowed: a result of make bench-nodes as root")
-    return Costs(_fit_one(commit, 1, 0), _fit_one(read, 2, 1), keeper[2])
+    return Costs(_fit_one(commit, 1, 0), _fit_one(read, 1, 1), keeper[2])
 
 
 # --- its checks --------------------------------------------------------------------------------------------

@@ -92,12 +92,23 @@ int tb_target_read_pfs(struct tb_target *t, void *to, size_t n, uint64_t offset)
     return 0;
 }
 
+static bool may_be_elsewhere(const struct tb_target *t)
+{
+    return tb_is_shared(t->engine, &t->engine->region.files[t->file]) && tb_is_elsewhere(t->engine, t->file);
+}
+
 int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
 {
-    const struct tb_file *f = &t->engine->region.files[t->file];
-    if (!tb_is_shared(t->engine, f) || !tb_is_elsewhere(t->engine, t->file))
+    if (!may_be_elsewhere(t))
         return tb_target_read_pfs(t, to, n, offset);
     return tb_remote_copy(t, to, n, offset) ? 0 : -EREMOTE;
+}
+
+int tb_target_read_out(struct tb_target *t, void *to, size_t n, uint64_t offset)
+{
+    if (!may_be_elsewhere(t))
+        return tb_target_read_pfs(t, to, n, offset);
+    return tb_remote_give(t, to, n, offset) ? 0 : -EREMOTE;
 }
 
 /* A read past the end waits for the device as every read does; the length is known to each client of a file system. */

@@ -1,19 +1,25 @@
 /*
- * Bytes of a shared file that one thread fetched from other nodes (flush/remote.h). They are kept in the thread's own memory for
- * the length of one call, and are read from there once the chunk's lock is held again. They are void as soon as the file's
- * counts say that another node has committed newer ones.
+ * Bytes of a shared file that one thread fetched from other nodes (flush/remote.h). They are asked for in pieces, several at once, so
+ * that one is copied to the program while the next ones are on their way. For the length of one call they stay where the daemon put
+ * them, in the answers to the requests, and are read from there once the chunk's lock is held again; where requests are scarce, in the
+ * thread's own memory. They are void as soon as the file's counts say that another node has committed newer ones.
  */
 #include "flush/remote.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "buffer/map.h"
 #include "shared/commit.h"
 #include "shared/requests.h"
 
 #define PAGE TB_BLOCK_MIN
+#define PIECE (512u << 10) /* asked for at once: large beside the cost of a message, and two of them in a chunk of 1 MiB */
+#define AT_ONCE 4u         /* pieces; also the most that stay in their requests */
+#define AGAIN_NS 1000000   /* between two tries */
 
 /* Counts of a file. If one of them has moved since the fetch, bytes may be missing both in the buffers and in what was fetched. */
 struct stamp {
@@ -21,12 +27,24 @@ struct stamp {
     uint32_t n_let_go, n_cleaned, n_spilled;
 };
 
+/* One request. Its answer is of [lo, until); the bytes are at `bytes`, in the request, or NULL: in the thread's memory. */
+struct piece {
+    struct tb_request *request;
+    uint64_t lo, until;
+    char *bytes;
+};
+
 static _Thread_local struct {
-    const tb_engine *engine;
+    const tb_engine *engine; /* NULL: nothing whole is here */
     uint32_t file;
     struct stamp stamp; /* before */
     uint64_t lo, hi;
-    char *bytes;
+    char *own; /* the thread's memory for all of [lo, hi), made when it is needed */
+    struct piece piece[AT_ONCE];
+    uint32_t n;
+    /* the program's memory for [from, from + size): each piece is copied there, too, when it comes */
+    char *to;
+    uint64_t from, size;
 } fetched;
 
 /* Answer to one request: what it tells, its extents, then bytes from `lo` on. */
@@ -38,8 +56,11 @@ struct answer {
 /* Given back at once, and not kept for the thread: most threads fetch nothing. */
 void tb_remote_drop(void)
 {
-    free(fetched.bytes);
-    fetched.bytes = NULL;
+    for (uint32_t i = 0; i < fetched.n; i++)
+        tb_ask_give(fetched.piece[i].request);
+    fetched.n = 0;
+    free(fetched.own);
+    fetched.own = NULL;
     fetched.engine = NULL;
 }
 
@@ -55,12 +76,39 @@ static bool is_same(struct stamp a, struct stamp b)
     return a.known == b.known && a.n_let_go == b.n_let_go && a.n_cleaned == b.n_cleaned && a.n_spilled == b.n_spilled;
 }
 
+/* The part of a piece that is asked for, too. */
+static void copy_part(const struct piece *p, char *to, uint64_t n, uint64_t offset)
+{
+    uint64_t lo = p->lo > offset ? p->lo : offset, hi = p->until < offset + n ? p->until : offset + n;
+    if (lo < hi)
+        memcpy(to + (lo - offset), p->bytes + (lo - p->lo), hi - lo);
+}
+
+/* It was copied there when it came. */
+static bool is_in_place(const char *to, uint64_t n, uint64_t offset)
+{
+    return fetched.to && offset >= fetched.from && offset + n <= fetched.from + fetched.size && to == fetched.to + (offset - fetched.from);
+}
+
+static bool is_here(const struct tb_target *t, uint64_t n, uint64_t offset)
+{
+    return fetched.engine == t->engine && fetched.file == t->file && offset >= fetched.lo && offset + n <= fetched.hi &&
+           is_same(fetched.stamp, stamp_of(t->engine, t->file, offset));
+}
+
+bool tb_remote_give(const struct tb_target *t, void *to, uint64_t n, uint64_t offset)
+{
+    return (is_in_place(to, n, offset) && is_here(t, n, offset)) || tb_remote_copy(t, to, n, offset);
+}
+
 bool tb_remote_copy(const struct tb_target *t, void *to, uint64_t n, uint64_t offset)
 {
-    if (fetched.engine != t->engine || fetched.file != t->file || offset < fetched.lo || offset + n > fetched.hi ||
-        !is_same(fetched.stamp, stamp_of(t->engine, t->file, offset)))
+    if (!is_here(t, n, offset))
         return false;
-    memcpy(to, fetched.bytes + (offset - fetched.lo), n);
+    if (fetched.own) /* what is in requests is copied over it */
+        memcpy(to, fetched.own + (offset - fetched.lo), n);
+    for (uint32_t i = 0; i < fetched.n; i++)
+        copy_part(&fetched.piece[i], to, n, offset);
     return true;
 }
 
@@ -88,56 +136,186 @@ static uint64_t beside(const struct answer *a, uint64_t lo, uint64_t until)
     return n;
 }
 
-/* What another node said is not believed to be whole: lengths and bounds are checked, and all that is wrong is EIO. */
-static int take_in(struct tb_target *t, const char *got, int64_t n, uint64_t lo, uint64_t hi, char *to, uint64_t *until)
+/* The place of [lo, ...) in the thread's memory; NULL: no memory. */
+static char *own_at(uint64_t lo)
 {
-    struct answer a;
-    memcpy(&a.told, got, sizeof(a.told));
-    if (n < (int64_t)sizeof(a.told) || a.told.n > TB_WIRE_MOST_FETCHED || a.told.before <= lo || a.told.before > hi)
-        return -EIO;
-    *until = a.told.before;
-    memcpy(a.extent, got + sizeof(a.told), a.told.n * sizeof(*a.extent));
-    if (a.told.n && n < (int64_t)(head_of(&a.told) + (*until - lo)))
-        return -EIO;
-    uint64_t rest = beside(&a, lo, *until);
-    int rc = rest ? tb_target_read_pfs(t, to, *until - lo, lo) : 0;
-    if (!rc)
-        overlay(&a, got + head_of(&a.told), lo, *until, to);
-    t->engine->header->totals.remote_read += *until - lo - rest;
+    if (!fetched.own)
+        fetched.own = malloc(fetched.hi - fetched.lo);
+    return fetched.own ? fetched.own + (lo - fetched.lo) : NULL;
+}
+
+/* In the thread's memory from now on; the request is free for others. */
+static int move_home(struct piece *p)
+{
+    char *to = own_at(p->lo);
+    if (to)
+        memcpy(to, p->bytes, p->until - p->lo);
+    tb_ask_give(p->request);
+    p->request = NULL;
+    p->bytes = to;
+    return to ? 0 : -ENOMEM;
+}
+
+/* Of all that have come. */
+static int move_all_home(void)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < fetched.n; i++) {
+        int moved = move_home(&fetched.piece[i]);
+        rc = rc ? rc : moved;
+    }
+    fetched.n = 0;
     return rc;
 }
 
-/* As much of [lo, hi) as one answer holds. */
-static int fetch_some(struct tb_target *t, uint64_t lo, uint64_t hi, char *to, char *got, size_t room, uint64_t *until)
+/* Some of it is on the PFS: all of it is read from there, and the bytes of other nodes come over that. */
+static int mix(struct tb_target *t, const struct answer *a, struct piece *p)
+{
+    char *to = own_at(p->lo);
+    int rc = to ? tb_target_read_pfs(t, to, p->until - p->lo, p->lo) : -ENOMEM;
+    if (!rc)
+        overlay(a, p->bytes, p->lo, p->until, to);
+    p->bytes = to;
+    return rc;
+}
+
+/* What another node said is not believed to be whole: lengths and bounds are checked, and all that is wrong is EIO. */
+static int take_in(struct tb_target *t, struct piece *p, int64_t n, uint64_t hi)
+{
+    struct answer a;
+    char *got = p->request->bytes;
+    memcpy(&a.told, got, sizeof(a.told));
+    if (n < (int64_t)sizeof(a.told) || a.told.n > TB_WIRE_MOST_FETCHED || a.told.before <= p->lo || a.told.before > hi)
+        return -EIO;
+    p->until = a.told.before;
+    p->bytes = got + head_of(&a.told);
+    memcpy(a.extent, got + sizeof(a.told), a.told.n * sizeof(*a.extent));
+    if (a.told.n && n < (int64_t)(head_of(&a.told) + (p->until - p->lo)))
+        return -EIO;
+    uint64_t rest = beside(&a, p->lo, p->until);
+    t->engine->header->totals.remote_read += p->until - p->lo - rest;
+    return rest ? mix(t, &a, p) : 0;
+}
+
+/* It has come: to the program, and it stays in its request where there is a place for it. */
+static int keep(struct piece *p)
+{
+    bool is_home = fetched.own && p->bytes == fetched.own + (p->lo - fetched.lo);
+    if (fetched.to && p->bytes)
+        copy_part(p, fetched.to, fetched.size, fetched.from);
+    if (is_home)
+        tb_ask_give(p->request);
+    else if (!fetched.to || fetched.n == AT_ONCE)
+        return move_home(p);
+    else
+        fetched.piece[fetched.n++] = *p;
+    return 0;
+}
+
+static struct tb_wire wire_of(const struct tb_target *t, uint64_t lo, uint64_t hi)
 {
     const struct tb_file *f = &t->engine->region.files[t->file];
-    struct tb_wire w = {.op = TB_WIRE_FETCH, .file = {f->inode, f->birth_ns}, .lo = lo, .hi = hi};
-    int64_t n = tb_ask(t->engine, &w, NULL, 0, got, room);
-    return n < 0 ? (int)n : take_in(t, got, n, lo, hi, to, until);
+    return (struct tb_wire){.op = TB_WIRE_FETCH, .file = {f->inode, f->birth_ns}, .lo = lo, .hi = hi};
+}
+
+/* The answer to [p->lo, hi), begun already or not. Where it is asked again nothing is held. */
+static int64_t await(struct tb_target *t, struct piece *p, uint64_t hi, uint64_t until)
+{
+    int64_t got = -EAGAIN;
+    int rc = 0;
+    while (got == -EAGAIN && !rc && tb_now_ns() < until) {
+        if (!p->request) {
+            struct tb_wire w = wire_of(t, p->lo, hi);
+            rc = move_all_home();
+            p->request = rc ? NULL : tb_ask_begin(t->engine, &w, until);
+        }
+        got = p->request ? tb_ask_end(t->engine, p->request, until) : -EIO;
+        p->request = got < 0 ? NULL : p->request;
+        if (got == -EAGAIN)
+            nanosleep(&(struct timespec){0, AGAIN_NS}, NULL);
+    }
+    return rc ? rc : got == -EAGAIN ? -EIO : got;
+}
+
+/* [p->lo, hi): as much as one answer holds, then the rest. */
+static int finish(struct tb_target *t, struct piece *p, uint64_t hi, uint64_t until)
+{
+    int rc = 0;
+    for (; p->lo < hi && !rc; p->lo = p->until) {
+        int64_t n = await(t, p, hi, until);
+        if (n < 0)
+            return (int)n;
+        rc = take_in(t, p, n, hi);
+        if (rc)
+            tb_ask_give(p->request);
+        else
+            rc = keep(p);
+        p->request = NULL;
+    }
+    return rc;
+}
+
+/* Those that were begun for nothing. */
+static void leave(struct piece *p, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (p[i].request)
+            tb_ask_leave(p[i].request);
+}
+
+/* Up to AT_ONCE pieces, each of `size` bytes but the last. The first has a request in any case; the others where one is spare. */
+static int fetch_some(struct tb_target *t, uint64_t lo, uint64_t hi, uint64_t size)
+{
+    struct piece p[AT_ONCE] = {0};
+    uint64_t until = tb_now_ns() + TB_FETCH_SECONDS * 1000000000ull; /* of all of them: no read waits for longer */
+    uint32_t n = 0;
+    int rc = 0;
+    for (uint64_t at = lo; at < hi && n < AT_ONCE; at += size, n++) {
+        struct tb_wire w = wire_of(t, at, hi - at < size ? hi : at + size);
+        p[n].lo = at;
+        p[n].request = n && !p[n - 1].request ? NULL : tb_ask_begin(t->engine, &w, n ? 0 : until);
+        if (!n && !p[n].request)
+            return -EIO;
+    }
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        uint64_t end = hi - p[i].lo < size ? hi : p[i].lo + size;
+        rc = finish(t, &p[i], end, until);
+        if (rc)
+            leave(p + i + 1, n - i - 1);
+    }
+    return rc;
+}
+
+/* So that pieces are alike, and of whole pages. */
+static uint64_t size_of_pieces(const tb_engine *e, uint64_t n)
+{
+    uint64_t most = (tb_ask_room(e) - sizeof(struct answer)) / PAGE * PAGE, size = PIECE < most ? PIECE : most;
+    uint64_t pieces = (n + size - 1) / size;
+    return (n / PAGE + pieces - 1) / pieces * PAGE;
 }
 
 /* Whole pages, since staging keeps whole pages (tiering/stage.c). The stamp is taken first. */
-int tb_remote_fetch(struct tb_target *t, uint64_t offset, uint64_t n)
+int tb_remote_fetch(struct tb_target *t, uint64_t offset, uint64_t n, char *to)
 {
     tb_engine *e = t->engine;
-    size_t room = tb_ask_room(e), most = (room - sizeof(struct answer)) / PAGE * PAGE;
-    uint64_t lo = offset / PAGE * PAGE, hi = (offset + n + PAGE - 1) / PAGE * PAGE;
-    char *got = malloc(room);
-    int rc;
+    uint64_t lo = offset / PAGE * PAGE, hi = (offset + n + PAGE - 1) / PAGE * PAGE, size = size_of_pieces(e, hi - lo);
+    int rc = 0;
     tb_remote_drop();
     fetched.stamp = stamp_of(e, t->file, offset);
-    fetched.bytes = malloc(hi - lo);
-    rc = got && fetched.bytes ? 0 : -ENOMEM;
-    for (uint64_t at = lo; at < hi && !rc;)
-        rc = fetch_some(t, at, hi - at < most ? hi : at + most, fetched.bytes + (at - lo), got, room, &at);
-    free(got);
+    fetched.lo = lo;
+    fetched.hi = hi;
+    fetched.to = to;
+    fetched.from = offset;
+    fetched.size = n;
+    for (uint64_t at = lo; at < hi && !rc; at += AT_ONCE * size) {
+        rc = move_all_home(); /* of earlier ones: their requests are needed */
+        rc = rc ? rc : fetch_some(t, at, hi - at < AT_ONCE * size ? hi : at + AT_ONCE * size, size);
+    }
     if (rc) {
         tb_remote_drop();
         return rc;
     }
     fetched.engine = e;
     fetched.file = t->file;
-    fetched.lo = lo;
-    fetched.hi = hi;
     return 0;
 }

@@ -8,13 +8,21 @@
 
 #include "flush/backing.h"
 
-/* Bytes [offset, offset + n) of one chunk and the rest of their pages, for this thread, until the next fetch or the drop. */
-int tb_remote_fetch(struct tb_target *t, uint64_t offset, uint64_t n);
+/*
+ * Bytes [offset, offset + n) of one chunk and the rest of their pages, for this thread, until the next fetch or the drop. Not NULL: `to` is
+ * where the program wants them. They are put there at once, believed or not, and until the drop the thread asks nothing else of its daemon.
+ */
+int tb_remote_fetch(struct tb_target *t, uint64_t offset, uint64_t n, char *to);
 void tb_remote_drop(void);
 /*
  * Locked by the chunk. From what was fetched. False: that is not all of it, or it may be old: since before the fetch some of
  * the file went to the PFS from here, and may have left its buffer, or went for another node's bytes.
  */
 bool tb_remote_copy(const struct tb_target *t, void *to, uint64_t n, uint64_t offset);
+/*
+ * The same of bytes that go to the program and stay nowhere else: they may be in their place since they came. Other threads of the
+ * program can write there, too; so what stays in a buffer is never taken from there.
+ */
+bool tb_remote_give(const struct tb_target *t, void *to, uint64_t n, uint64_t offset);
 
 #endif

@@ -420,7 +420,7 @@ static int ask_others(struct tb_target *t, int why, size_t n, uint64_t offset)
     if (why == UNGRANTED || why == UNFLUSHED)
         return tb_grant_take_to_write(t->engine, t->file, offset, why == UNGRANTED ? n : 0);
     tb_grant_end(t->engine, t->file);
-    return why == UNNOTED ? tb_shared_commit_notes(t->engine, t->file) : tb_remote_fetch(t, offset, n);
+    return why == UNNOTED ? tb_shared_commit_notes(t->engine, t->file) : tb_remote_fetch(t, offset, n, NULL);
 }
 
 /* The part in one chunk, begun again after each wait without the chunk's lock. `asked`: other nodes were. */
@@ -552,7 +552,7 @@ static int read_remote(struct tb_target *t, char *to, size_t n, uint64_t offset)
 {
     int rc = -EREMOTE;
     for (int i = 0; i < FETCHES && rc == -EREMOTE; i++) {
-        rc = tb_remote_fetch(t, offset, n);
+        rc = tb_remote_fetch(t, offset, n, to);
         rc = rc ? rc : read_chunk(t, to, n, offset);
     }
     tb_remote_drop();

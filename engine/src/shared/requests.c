@@ -47,10 +47,10 @@ size_t tb_ask_room(const tb_engine *e)
     return e->region.request_bytes - sizeof(struct tb_request) - sizeof(struct tb_wire) - sizeof(struct tb_told);
 }
 
-/* NULL: all are in use. The client is noted before, so that a request of a killed client can be found. */
-static struct tb_request *take_free(tb_engine *e, enum tb_desk desk)
+/* NULL: all from `first` on are in use. The client is noted at once, so that a request of a killed client can be found. */
+static struct tb_request *take_free(tb_engine *e, enum tb_desk desk, uint32_t first)
 {
-    for (uint32_t i = desk * TB_REQUESTS; i < end_of(e, desk); i++) {
+    for (uint32_t i = desk * TB_REQUESTS + first; i < end_of(e, desk); i++) {
         struct tb_request *r = request_at(e, i);
         if (r->state == TB_REQUEST_FREE && moves(r, TB_REQUEST_FREE, TB_REQUEST_TAKEN)) {
             r->client = e->slot + 1;
@@ -64,7 +64,7 @@ static struct tb_request *take_free(tb_engine *e, enum tb_desk desk)
 static struct tb_request *take(tb_engine *e, enum tb_desk desk, uint64_t until)
 {
     struct tb_request *r = NULL;
-    while (!(r = take_free(e, desk)) && tb_now_ns() < until && tb_daemon_is_alive(e->header))
+    while (!(r = take_free(e, desk, 0)) && tb_now_ns() < until && tb_daemon_is_alive(e->header))
         nanosleep(&(struct timespec){0, FREE_NS}, NULL);
     return r;
 }
@@ -79,7 +79,14 @@ static void send(tb_engine *e, struct tb_request *r, const struct tb_wire *w, co
     r->n = (uint32_t)(sizeof(*w) + n);
     r->state = TB_REQUEST_ASKED;
     e->header->asking.event[desk_of(w)]++;
-    tb_event_wake(&e->header->asking.event[desk_of(w)]);
+    tb_event_wake_one(&e->header->asking.event[desk_of(w)]); /* any thread of the daemon takes any request */
+}
+
+/* It is nobody's, or the daemon's, which frees it. False: it was answered at this moment. */
+static bool leave(struct tb_request *r)
+{
+    r->client = 0;
+    return moves(r, TB_REQUEST_ASKED, TB_REQUEST_FREE) || moves(r, TB_REQUEST_SERVED, TB_REQUEST_LEFT);
 }
 
 /* False: it is not answered, and is free or belongs to the daemon now. */
@@ -87,14 +94,35 @@ static bool await(tb_engine *e, struct tb_request *r, uint64_t until)
 {
     for (uint32_t state; (state = r->state) != TB_REQUEST_ANSWERED;) {
         if (tb_now_ns() > until || !tb_daemon_is_alive(e->header)) {
-            r->client = 0;
-            if (moves(r, TB_REQUEST_ASKED, TB_REQUEST_FREE) || moves(r, TB_REQUEST_SERVED, TB_REQUEST_LEFT))
+            if (leave(r))
                 return false;
-            continue; /* it was answered at this moment */
+            r->client = e->slot + 1; /* it has its answer */
         }
         tb_event_wait(&r->state, state, LOOK_NS);
     }
     return true;
+}
+
+int64_t tb_ask_end(tb_engine *e, struct tb_request *r, uint64_t until)
+{
+    if (!await(e, r, until))
+        return -EIO;
+    int64_t got = r->answer;
+    if (got < 0)
+        tb_ask_give(r);
+    return got;
+}
+
+void tb_ask_give(struct tb_request *r)
+{
+    r->client = 0; /* first: the next one that takes it notes itself after that */
+    r->state = TB_REQUEST_FREE;
+}
+
+void tb_ask_leave(struct tb_request *r)
+{
+    if (!leave(r))
+        r->state = TB_REQUEST_FREE;
 }
 
 /* After an error the request is the daemon's or free, and its bytes are not looked at. */
@@ -104,14 +132,22 @@ static int64_t ask_once(tb_engine *e, const struct tb_wire *w, const void *more,
     if (!r)
         return -EIO;
     send(e, r, w, more, n);
-    if (!await(e, r, until))
-        return -EIO;
-    int64_t got = r->answer;
-    if (got > 0)
+    int64_t got = tb_ask_end(e, r, until);
+    if (got < 0)
+        return got;
+    if (got)
         memcpy(answer, r->bytes, (size_t)got < room ? (size_t)got : room);
-    r->client = 0; /* first: the next one that takes it notes itself after that */
-    r->state = TB_REQUEST_FREE;
+    tb_ask_give(r);
     return got;
+}
+
+struct tb_request *tb_ask_begin(tb_engine *e, const struct tb_wire *w, uint64_t until)
+{
+    bool lives = tb_daemon_is_alive(e->header);
+    struct tb_request *r = !lives ? NULL : until ? take(e, desk_of(w), until) : take_free(e, desk_of(w), TB_REQUESTS / 2);
+    if (r)
+        send(e, r, w, NULL, 0);
+    return r;
 }
 
 int64_t tb_ask_for(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room, uint64_t seconds)

@@ -21,6 +21,18 @@ int64_t tb_ask_for(tb_engine *e, const struct tb_wire *w, const void *more, size
 /* The most that a request or an answer may have after its head. */
 size_t tb_ask_room(const tb_engine *e);
 
+/*
+ * Several at once, without a body: each is begun, then awaited, and its answer is read where it lies until it is given back. A caller that
+ * has requests waits for no other one, or all callers might wait for each other: with `until` 0 it takes a spare one, or none (NULL).
+ * Those that are no spare ones are left to callers that have none, also where a stopped process keeps the spare ones for long.
+ */
+struct tb_request *tb_ask_begin(tb_engine *e, const struct tb_wire *w, uint64_t until);
+/* As tb_ask, and -EAGAIN is not asked again. After an error the request is the caller's no more. */
+int64_t tb_ask_end(tb_engine *e, struct tb_request *r, uint64_t until);
+void tb_ask_give(struct tb_request *r);
+/* Of a request that was not awaited. */
+void tb_ask_leave(struct tb_request *r);
+
 /* The daemon: the next request of that desk, or NULL after a moment without one. Then its answer is in `bytes`: its length, or -errno. */
 struct tb_request *tb_request_take(tb_engine *e, enum tb_desk desk);
 void tb_request_answer(struct tb_request *r, int64_t answer);

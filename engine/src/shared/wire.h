@@ -35,8 +35,8 @@ struct tb_wire_extent {
 
 enum tb_wire_op {
     /* Asked of the file's keeper, which knows which node has which bytes. */
-    TB_WIRE_LOOK = 1, /* what is known of the file */
-    TB_WIRE_WHERE,    /* extents of [lo, hi), `version` of them at most; `before` of the answer: up to where it is whole */
+    TB_WIRE_LOOK = 1, /* what is known of the file; a client's own daemon asks WHERE for it */
+    TB_WIRE_WHERE,    /* the same, and extents of [lo, hi), `version` of them at most; `before` of the answer: up to where it is whole */
     /*
      * The ranges are the asker's from now on (`version`, odd: and it changed the PFS). `hi`: the number of what it says, by its
      * clock. Extents in the answer: of other nodes, which have to let go of these, for this commit or an earlier one of the

@@ -103,7 +103,7 @@ int tb_stage_read(struct tb_target *t, char *to, uint64_t n, uint64_t offset)
     tb_engine *e = t->engine;
     uint32_t voided = e->header->movement.voided; /* before the file's flags are asked */
     if (!tb_stage_wanted(t, offset, n))
-        return tb_target_read(t, to, n, offset);
+        return tb_target_read_out(t, to, n, offset);
     struct tb_staging s = {.voided = voided, .heat = TB_HEAT_READ, .limit = TB_HEAT_READ, .keep = t->hint == TB_HINT_KEEP};
     uint64_t size = e->region.files[t->file].size, lo = offset / PAGE * PAGE, hi = (offset + n + PAGE - 1) / PAGE * PAGE;
     hi = hi < size ? hi : size > offset + n ? size : offset + n;
