@@ -1,7 +1,7 @@
 /*
  * Background work of the daemon: threads that flush what clients queue or what the
- * watermark asks for, one that takes samples and repairs after dead clients, and those of
- * the organizer and the prefetcher. Clients never depend on it: without a daemon they
+ * watermark asks for, one that takes samples and repairs after dead clients, one that makes
+ * room in the journal, and those of the organizer and the prefetcher. Clients never depend on it: without a daemon they
  * flush at close.
  */
 #include "instance/background.h"
@@ -21,6 +21,7 @@
 #include "instance/instance.h"
 #include "instance/schedule.h"
 #include "instance/stats.h"
+#include "journal/journal.h"
 #include "layer/repair.h"
 #include "region/counters.h"
 #include "region/handle.h"
@@ -48,7 +49,7 @@ struct worker {
 struct tb_background {
     _Atomic bool stop;
     uint32_t n_workers;
-    struct worker worker[MAX_THREADS + 3];
+    struct worker worker[MAX_THREADS + 4];
 };
 
 /* Claimed before it is let go of: the claim or the TAKEN flag keeps the record from becoming another file's. */
@@ -142,6 +143,19 @@ static void *sample_loop(void *arg)
     return NULL;
 }
 
+/* Until that fails: records then find room themselves. */
+static void *journal_loop(void *arg)
+{
+    tb_engine *e = arg;
+    int fd = tb_journal_open_again(e), rc = fd;
+    while (!e->background->stop && rc >= 0)
+        if ((rc = tb_journal_make_room(e, fd)) == 0)
+            nanosleep(&(struct timespec){0, IDLE_NS}, NULL);
+    if (fd >= 0)
+        close(fd);
+    return NULL;
+}
+
 /* It sleeps only where a tick moved nothing: while there is something to move, the device sets the pace. */
 static void *organize_loop(void *arg)
 {
@@ -226,6 +240,8 @@ int tb_background_start(tb_engine *e)
         return -ENOMEM;
     e->flush_threads = want;
     int rc = begin(e, sample_loop);
+    if (!rc && e->journal_fd >= 0 && tb_config_of(e)->fsync == TB_FSYNC_TIER)
+        rc = begin(e, journal_loop);
     if (!rc && tb_config_of(e)->organizer.enabled) {
         rc = begin(e, organize_loop);
         rc = rc ? rc : begin(e, prefetch_loop);

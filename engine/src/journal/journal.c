@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #define LIMIT_LEAST (1u << 20) /* bytes */
 #define EMPTIED_FROM (64 * TB_JOURNAL_SLOT)
 #define FILL_BYTES (256u << 10)
+#define FILL_TIMES 4u           /* the daemon makes the journal so many times as long as its records */
 #define BYTES_UP_TO (64u << 20) /* of the journal: recovery reads all of it into memory */
 
 uint64_t tb_checksum(const void *bytes, size_t n)
@@ -50,15 +52,22 @@ bool tb_journal_is_valid(const tb_engine *e)
  * that fails, the record is written all the same. Without the device model: no
  * program asked for this transfer.
  */
-static void fill_ahead(tb_engine *e, size_t n)
+static int fill_piece(tb_engine *e)
 {
     static const char zeros[FILL_BYTES];
     struct tb_journal *j = &e->header->journal;
-    if (!j->end || j->end + n <= j->filled)
-        return; /* only a journal that is used is longer than its header */
     uint64_t from = j->filled > j->end ? j->filled : j->end;
-    if (tb_io_write_all(e->base, e->journal_fd, zeros, sizeof(zeros), from) == 0)
+    int rc = tb_io_write_all(e->base, e->journal_fd, zeros, sizeof(zeros), from);
+    if (rc == 0)
         j->filled = from + sizeof(zeros);
+    return rc;
+}
+
+static void fill_for(tb_engine *e, size_t n)
+{
+    const struct tb_journal *j = &e->header->journal;
+    if (j->end && j->end + n > j->filled) /* only a journal that is used is longer than its header */
+        fill_piece(e);
 }
 
 #define ROOM ((sizeof(struct tb_record) + TB_PATH_MAX + TB_RECORD_BYTES_MAX + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT * TB_JOURNAL_SLOT)
@@ -90,7 +99,7 @@ static int append_locked(tb_engine *e, struct tb_record *r, const char *path, co
     if (bytes)
         memcpy(out.bytes + sizeof(*r) + r->path_length, bytes, r->length);
     out.record.checksum = tb_record_checksum(&out.record);
-    fill_ahead(e, n);
+    fill_for(e, n);
     TB_STEP("journal append");
     int rc = tb_io_write_all(e->tier[e->journal_tier], e->journal_fd, &out, n, h->journal.end);
     TB_STEP("journal appended");
@@ -303,20 +312,55 @@ static void note_sync(tb_engine *e, uint64_t generation, uint64_t end, bool fail
 }
 
 /* The end is read before the sync: records that are appended during it are not covered. */
-int tb_journal_sync(tb_engine *e)
+static int sync_by(tb_engine *e, struct tb_io *io, int fd)
 {
     struct tb_header *h = e->header;
-    struct tb_io *io = e->tier[e->journal_tier];
     uint64_t generation = 0, end = 0;
     if (tb_lock_take(&h->journal.lock) >= 0) {
         generation = h->journal.generation;
         end = h->journal.end;
         tb_lock_drop(&h->journal.lock);
     }
-    int rc = TB_IO(io, fsync, e->journal_fd, true);
+    int rc = TB_IO(io, fsync, fd, true);
     if (end)
         note_sync(e, generation, end, rc != 0);
     return rc;
+}
+
+int tb_journal_sync(tb_engine *e)
+{
+    return sync_by(e, e->tier[e->journal_tier], e->journal_fd);
+}
+
+/* The more it is used, the more room is made: at most as much as records with bytes of their own take. */
+static bool wants_room(const struct tb_journal *j)
+{
+    uint64_t most = FILL_TIMES * j->end < j->bytes_up_to ? FILL_TIMES * j->end : j->bytes_up_to;
+    return !j->is_emptied && j->end > TB_JOURNAL_SLOT && j->filled < most;
+}
+
+int tb_journal_open_again(tb_engine *e)
+{
+    char path[32];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", e->journal_fd);
+    return TB_IO(e->base, open, path, O_WRONLY | O_CLOEXEC, 0);
+}
+
+/*
+ * Synced at once, so that a client's sync seldom waits for these zeros. The system tells a failure once to each
+ * descriptor: this sync has one of its own, takes no other sync's away, and counts as they do.
+ */
+int tb_journal_make_room(tb_engine *e, int fd)
+{
+    struct tb_journal *j = &e->header->journal;
+    int rc = tb_lock_take(&j->lock);
+    if (rc < 0)
+        return rc;
+    bool wanted = wants_room(j);
+    rc = wanted ? fill_piece(e) : 0;
+    tb_lock_drop(&j->lock);
+    rc = wanted && !rc ? sync_by(e, e->base, fd) : rc;
+    return rc ? rc : wanted;
 }
 
 static TB_UNLOCKED uint64_t end_seen(const tb_engine *e)

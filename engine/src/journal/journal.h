@@ -127,6 +127,13 @@ int tb_journal_sync(tb_engine *e);
 bool tb_journal_is_doubtful(const tb_engine *e);
 /* Empty it when no buffer is journaled any more. */
 void tb_journal_trim(tb_engine *e);
+/*
+ * The daemon's: write a piece of zeros ahead of the records, and sync it by a descriptor that nothing else syncs by. 1: it did;
+ * 0: there is room enough; below 0: it cannot.
+ */
+int tb_journal_make_room(tb_engine *e, int fd);
+/* Such a descriptor, or -errno. */
+int tb_journal_open_again(tb_engine *e);
 /* As long as it may get: an eighth of its tier's capacity, at least 1 MiB. */
 bool tb_journal_is_full(tb_engine *e);
 

@@ -15,6 +15,7 @@
 
 #include "io/io_layer.h"
 #include "journal/commit.h"
+#include "journal/journal.h"
 
 #define CALLERS 8u
 
@@ -27,10 +28,13 @@ static struct {
     unsigned n_syncs, failing; /* the number of the sync that fails, from 1 */
     uint64_t done, failed;     /* callers that were served before it, and who had asked when it ended */
     pid_t leader;              /* the thread of the latest one */
+    bool broken;               /* each fails */
 } slow;
 
 static int slow_fsync(struct tb_io *io, int fd, bool data_only)
 {
+    if (slow.broken)
+        return -EIO;
     if (!slow.commit)
         return TB_IO(io->next, fsync, fd, data_only);
     while (slow.commit->wanted < CALLERS)
@@ -171,9 +175,31 @@ static void the_newest_wakes_those_it_serves(void **state)
     assert_int_equal(n, 0);
 }
 
+/* Only one caller is told of bytes that were thrown away: here the one that wrote zeros ahead of the records. */
+static void a_failure_of_the_room_counts(void **state)
+{
+    struct fixture x;
+    char bytes[16000] = {1};
+    (void)state;
+    start(&x, 0);
+    slow.commit = NULL;
+    int fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(TB_IO(x.io, pwrite, fd, bytes, sizeof(bytes), i * 16000), sizeof(bytes));
+        assert_int_equal(TB_IO(x.io, fsync, fd, false), 0);
+    }
+    assert_false(tb_journal_is_doubtful(x.engine));
+    slow.broken = true;
+    assert_int_equal(tb_journal_make_room(x.engine, x.engine->journal_fd), -EIO);
+    slow.broken = false;
+    assert_true(tb_journal_is_doubtful(x.engine));
+    TB_IO(x.io, close, fd);
+    fixture_stop(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(two_syncs_serve_all), cmocka_unit_test(a_failure_is_told_to_all),
-                                       cmocka_unit_test(the_newest_wakes_those_it_serves)};
+                                       cmocka_unit_test(the_newest_wakes_those_it_serves), cmocka_unit_test(a_failure_of_the_room_counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
