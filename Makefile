@@ -94,7 +94,7 @@ torture: test-setup build
 	$(if $(RECORD),TB_RECORD=docs/reliability.md) $(if $(HOURS),TB_HOURS=$(HOURS)) ci/torture $(if $(HOURS),farm)
 
 # Tests of two parts may have the same names, so each part is a run of mypy.
-PYTHON_PARTS := adapters analysis ci/install.py ci/tests configs docs engine/bench engine/tests/fuzz engine/tests/integration engine/tests/net engine/tests/power \
+PYTHON_PARTS := adapters analysis ci/install.py ci/tests configs docs engine/bench engine/tests/fuzz engine/tests/guests engine/tests/integration engine/tests/net engine/tests/power \
 	engine/tests/shared engine/tests/stage engine/tests/stress engine/tests/torture reframe_tests workloads
 
 lint: setup
