@@ -45,7 +45,7 @@ def explore(flags: tuple[str, ...], folder: Path) -> str:
     assert made.returncode == 0, made.stdout
     assert not made.stdout, made.stdout
     words = ["cc", "-O1", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=3000", "-o", "pan", "pan.c"]
-    subprocess.run(words, cwd=folder, check=True, capture_output=True, timeout=120)
+    subprocess.run(words, cwd=folder, check=True, capture_output=True, timeout=1200)
     done = subprocess.run(
         ["./pan", "-m1000000", "-w22"], cwd=folder, capture_output=True, text=True, timeout=1800
     )
