@@ -69,7 +69,8 @@ class Worker:
         begin = time.monotonic_ns()
         got = getattr(self, kind)(at, length, data)
         end = time.monotonic_ns()
-        fcntl.flock(self.lock, fcntl.LOCK_UN)
+        if self.turns:
+            fcntl.flock(self.lock, fcntl.LOCK_UN)
         told = {"node": os.uname().nodename, "worker": self.rank, "kind": kind, "begin": begin, "end": end}
         told |= {"at": at, "length": length} if kind in ("read", "write") else {}
         told |= {"value": value} if kind == "write" else {}
