@@ -67,6 +67,14 @@ static bool holds_all(const tb_engine *e, uint32_t file, struct tb_chunk chunk, 
     return !n;
 }
 
+/* Before the copy: a locked instruction after it would wait for its stores, and would hold back the loads of the next one. */
+static void count_read(tb_engine *e, const struct tb_buffer *b, size_t n)
+{
+    struct tb_transfers *moved = tb_transfers(e, tb_slab_layout(e, b)->tier);
+    tb_count(&moved->bytes_out, n);
+    tb_count(&moved->hits, 1);
+}
+
 static size_t copy_from_owner(tb_engine *e, uint32_t file, struct tb_chunk chunk, char *to, size_t n, uint64_t offset, bool first)
 {
     struct tb_buffer *b = owner(e, file, chunk, offset);
@@ -74,12 +82,10 @@ static size_t copy_from_owner(tb_engine *e, uint32_t file, struct tb_chunk chunk
     size_t take = held_by(e, b, n, offset, &lo);
     if (!take || (first && take < n && !holds_all(e, file, chunk, n - take, offset + take)))
         return 0;
+    count_read(e, b, take);
     if (tb_medium_read(e, b, (uint32_t)lo, (uint32_t)take, to))
         return 0;
-    struct tb_transfers *moved = tb_transfers(e, tb_slab_layout(e, b)->tier);
     tb_heat_touch(e, b, (uint32_t)take, (uint32_t)(lo + take), TB_HEAT_READ);
-    tb_count(&moved->bytes_out, take);
-    tb_count(&moved->hits, 1);
     return take;
 }
 

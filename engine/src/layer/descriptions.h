@@ -36,6 +36,11 @@ void tb_open_free(tb_engine *e, struct tb_open *o);
 #define TB_OFFSET_IS_OWN ((int)TB_STRIPES)
 int tb_offset_lock(tb_engine *e, const struct tb_open *o);
 void tb_offset_unlock(tb_engine *e, int stripe);
+/* With that lock. After all that came before it, and without an instruction that would wait for the stores of a copy. */
+static inline void tb_offset_move(struct tb_open *o, uint64_t to)
+{
+    atomic_store_explicit(&o->offset, to, memory_order_release);
+}
 /* Make the file of every descriptor of this process coherent. */
 void tb_opens_make_coherent(tb_engine *e);
 /* Forget every descriptor and close none: they belong to another client. */

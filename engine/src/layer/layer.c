@@ -208,7 +208,7 @@ static ssize_t layer_read(struct tb_io *io, int fd, void *buf, size_t n)
     uint64_t at = o->offset;
     ssize_t r = read_at(e, o, fd, buf, n, at);
     if (r > 0)
-        o->offset = at + (uint64_t)r;
+        tb_offset_move(o, at + (uint64_t)r);
     tb_offset_unlock(e, stripe);
     return r;
 }
@@ -243,7 +243,7 @@ static off_t seek(tb_engine *e, struct tb_open *o, int fd, off_t offset, int whe
         return whence == SEEK_DATA || whence == SEEK_HOLE ? at : -EINVAL;
     if (!tb_layer_may_reach(e, o, fd, (uint64_t)at))
         return -EINVAL;
-    o->offset = (uint64_t)at;
+    tb_offset_move(o, (uint64_t)at);
     return at;
 }
 

@@ -133,6 +133,12 @@ static ssize_t put(struct tb_target *t, const struct tb_open *o, const void *buf
     return rc ? rc : write_whole(t, buf, n, offset);
 }
 
+static int promise_now(tb_engine *e, const struct tb_open *o, int fd)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    return tb_promise_keep(&t);
+}
+
 /*
  * Called without locks: it flushes and syncs. Write-through and O_SYNC promise before the
  * call returns. The flags are looked at after the bytes are in buffers: the process
@@ -141,7 +147,6 @@ static ssize_t put(struct tb_target *t, const struct tb_open *o, const void *buf
  */
 static int settle(tb_engine *e, const struct tb_open *o, int fd)
 {
-    struct tb_target t = tb_layer_target(e, o, fd);
     struct tb_file *f = &e->region.files[o->file];
     int rc = 0;
     if (!(f->flags & TB_FILE_SYNC))
@@ -153,7 +158,7 @@ static int settle(tb_engine *e, const struct tb_open *o, int fd)
     if (f->flags & TB_FILE_SYNC)
         rc = tb_layer_flush_now(e, o, fd);
     if (!rc && o->flags & (O_SYNC | O_DSYNC))
-        rc = tb_promise_keep(&t);
+        rc = promise_now(e, o, fd);
     TB_MEETING("write settled");
     return rc;
 }
@@ -308,9 +313,10 @@ static ssize_t write_shared(tb_engine *e, struct tb_open *o, int fd, const void 
 /* No other thread or process has this offset, so a killed writer takes it along: there is nothing to tell the next one. */
 static ssize_t write_alone(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n)
 {
-    ssize_t w = write_at(e, o, fd, buf, n, o->offset);
+    uint64_t at = o->offset;
+    ssize_t w = write_at(e, o, fd, buf, n, at);
     if (w > 0)
-        o->offset += (uint64_t)w;
+        tb_offset_move(o, at + (uint64_t)w);
     return w;
 }
 
