@@ -182,8 +182,8 @@ static int take_out(struct kept_file *f, const struct tb_ranges *ranges, struct 
 }
 
 /*
- * What others have there, of a file that is removed. Returns how many found room; there may be more. Limited by the room of the
- * answer. The asker then makes these lose it, and asks again.
+ * What others have there. Returns how many found room; there may be more. Limited by the room of the answer. The asker then makes these
+ * lose it, or flush it, and asks again.
  */
 static uint32_t find_others(const struct kept_file *f, const struct tb_ranges *ranges, uint32_t asker, struct tb_wire_extent *out,
                             uint32_t most)
@@ -413,6 +413,19 @@ static int record(struct kept_file *f, struct question *q, struct void_part **di
     return rc;
 }
 
+/*
+ * With `copies: 2`: of a commit without copies. Its node may be lost before it has flushed these bytes, and then the older ones of the
+ * others, which were committed, must not have gone yet.
+ */
+static bool is_held(const struct kept_file *f, struct question *q)
+{
+    if (!(q->w->again & TB_COPIES_NONE))
+        return false;
+    q->told->n = find_others(f, &q->ranges, q->asker, q->extent, q->most);
+    q->told->held = q->told->n > 0;
+    return q->told->held;
+}
+
 /* A commit or a cut. */
 static int change(struct question *q)
 {
@@ -424,7 +437,7 @@ static int change(struct question *q)
     int rc = note_said(f, q);
     *q->told = tell(f, q->asker);
     q->told->n = commits && !rc ? find_own_voids(f, q) : 0;
-    if (rc || q->told->n)
+    if (rc || q->told->n || (commits && is_held(f, q)))
         return rc;
     rc = record(f, q, &displaced);
     if (rc)
@@ -520,7 +533,7 @@ static int act(struct question *q)
 /* It was refused, and nothing has changed. */
 static bool is_refused(const struct question *q)
 {
-    return q->w->op == TB_WIRE_COMMIT && q->told->n && q->extent[0].node == q->asker;
+    return q->w->op == TB_WIRE_COMMIT && (q->told->held || (q->told->n && q->extent[0].node == q->asker));
 }
 
 /* Copies follow in the same step. */

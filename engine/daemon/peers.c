@@ -392,7 +392,7 @@ uint64_t peers_bring_home(tb_engine *e, struct peers *p)
 
 int peers_save_copies(struct peers *p)
 {
-    return p ? copies_save(p->engine, p->net) : 0;
+    return p ? copies_save(p->engine, p->net, false) : 0;
 }
 
 uint64_t peers_unsaved(struct peers *p)
@@ -427,7 +427,7 @@ int peers_end(struct peers *p)
     p->ended = true;
     while (is_needed(p, tb_now_ns() < until))
         nanosleep(&(struct timespec){0, SHOW_NS / 10}, NULL);
-    if (copies_save(p->engine, p->net))
+    if (copies_save(p->engine, p->net, true))
         return -EIO;
     end_threads(p);
     close_net(p);

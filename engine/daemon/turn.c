@@ -21,7 +21,8 @@
 
 #define TURNS 256u
 #define RANGES_MOST ((uint32_t)((TB_NET_BYTES_MAX - sizeof(struct tb_wire)) / sizeof(struct tb_wire_range)))
-#define LISTS_MOST 3 /* the keeper has heard a later number of us after a call that failed, and not again and again */
+#define HOLDERS_MOST 16u /* the next try names others */
+#define LISTS_MOST 3     /* the keeper has heard a later number of us after a call that failed, and not again and again */
 
 static pthread_mutex_t turns[TURNS];
 static pthread_once_t made = PTHREAD_ONCE_INIT;
@@ -58,9 +59,11 @@ struct saying {
     uint64_t clock, began; /* the numbers of what is said and of the list */
     uint32_t n_written;
     struct tb_ranges ranges, left;
-    bool is_owed;    /* others have to let go for it */
-    uint32_t copies; /* enum tb_copies */
-    uint64_t state;  /* of what is sent */
+    bool is_owed;                              /* others have to let go for it */
+    bool leaves;                               /* nobody waits for all of it: it may leave out what others have to flush first */
+    uint32_t held_by[HOLDERS_MOST], n_held_by; /* those of them that were named last */
+    uint32_t copies;                           /* enum tb_copies */
+    uint64_t state;                            /* of what is sent */
     struct tb_told told;
     struct relay_answer *answer;
 };
@@ -69,6 +72,7 @@ struct saying {
 static int begin(struct saying *s, tb_engine *e, struct tb_net *net, const struct tb_wire *w)
 {
     *s = (struct saying){.e = e, .net = net, .id = w->file, .lo = w->lo, .hi = w->hi, .how = w->version};
+    s->leaves = s->how & TB_SAY_ON_PFS || (s->how & TB_SAY_RANGES && !(s->how & TB_SAY_WRITERS));
     s->answer = malloc(sizeof(*s->answer));
     turn_take(&s->id);
     s->file = tb_local_find(e, &s->id);
@@ -214,6 +218,33 @@ static int heed(struct saying *s, uint64_t *known)
     return rc ? rc : 1;
 }
 
+static void note_holder(struct saying *s, uint32_t node)
+{
+    uint32_t i = 0;
+    while (i < s->n_held_by && s->held_by[i] != node)
+        i++;
+    if (i == s->n_held_by && i < HOLDERS_MOST)
+        s->held_by[s->n_held_by++] = node;
+}
+
+/*
+ * 1: to be asked again, without what other nodes have to flush first, as this node has no second copy of its own yet. -EAGAIN where a
+ * program waits for all of it.
+ */
+static int leave_held(struct saying *s)
+{
+    const struct relay_answer *a = s->answer;
+    struct tb_ranges held = {0};
+    int rc = s->leaves && s->ranges.n <= RANGES_MOST ? 0 : -EAGAIN;
+    for (uint32_t i = 0; i < a->told.n; i++) {
+        note_holder(s, a->extent[i].node);
+        rc = rc ? rc : tb_ranges_add(&held, a->extent[i].lo, a->extent[i].hi);
+    }
+    rc = rc ? rc : leave_out(s, &held);
+    tb_ranges_free(&held);
+    return rc ? rc : 1;
+}
+
 /* One message that the keeper takes, or negative errno, or 1 as `heed`. */
 static int send_some(struct saying *s, uint32_t at, uint32_t n, uint64_t *known)
 {
@@ -221,6 +252,8 @@ static int send_some(struct saying *s, uint32_t at, uint32_t n, uint64_t *known)
     struct tb_wire w = {.op = TB_WIRE_COMMIT, .lo = *known, .version = (s->how & TB_SAY_PASSED) || unsaid, .again = s->copies};
     w.version |= s->copies & TB_COPIES_VOID ? s->lo << 1 : 0;
     int rc = ask(s, &w, at, n);
+    if (!rc && s->answer->told.held)
+        return leave_held(s);
     if (!rc && is_refused(s))
         return heed(s, known);
     return rc ? rc : add_debts(s, &w, s->ranges.at + at);
@@ -276,6 +309,7 @@ static void note(struct saying *s, uint64_t version)
     const struct tb_recent_taken taken = {.began = s->began, .version = version, .keep = s->told.voids, .left = s->left};
     tb_recent_committed(s->e, s->file, &taken);
     f->voids = s->left.n > 0;
+    f->held = s->n_held_by > 0;
     f->n_said = s->n_written;
     raise(&f->committed, s->told.version);
     if (!s->told.voids)
@@ -329,19 +363,19 @@ static uint64_t state_of(const struct saying *s)
  */
 static int copy_out(struct saying *s)
 {
-    s->copies = 0;
+    s->copies = tb_has_copies(s->e) ? TB_COPIES_NONE : 0;
     s->state = 0;
     if (!tb_has_copies(s->e) || s->file == TB_NONE || s->how & TB_SAY_EARLY)
         return 0;
     if (s->how & TB_SAY_ON_PFS) {
-        s->copies = TB_COPIES_VOID;
+        s->copies |= TB_COPIES_VOID;
         return 0;
     }
     s->state = state_of(s);
     if (is_sent(s))
         return 0;
     int rc = s->ranges.n > RANGES_MOST ? -ENOBUFS : copies_send(s->e, s->net, s->file, &s->id, &s->ranges, s->clock);
-    s->copies = rc ? 0 : TB_COPIES_SENT;
+    s->copies = rc ? TB_COPIES_NONE : TB_COPIES_SENT;
     s->told.bare = rc == -ENOBUFS && s->ranges.n;
     s->told.said = s->clock;
     s->state = rc ? 0 : s->state;
@@ -387,6 +421,21 @@ static int64_t answer_commit(const struct saying *s, char *bytes, size_t room)
     return (int64_t)(sizeof(told) + told.n * sizeof(*s->ranges.at));
 }
 
+/* After the turn, since it may wait for another node. -EIO: one of them is lost, so this will not pass. */
+static int ask_holders(struct saying *s)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < s->n_held_by && !rc; i++) {
+        struct tb_wire w = {.op = TB_WIRE_FLUSH, .file = s->id};
+        int64_t got = tb_net_call(s->net, s->held_by[i], &w, sizeof(w), NULL, 0);
+        if (got >= 0 || got == -EAGAIN)
+            continue;
+        relay_say_lost(s->e, s->net, &w, s->held_by[i], got);
+        rc = -EIO;
+    }
+    return rc;
+}
+
 /* The message and the answer share `bytes`: all that is needed of the message is copied by `begin`. */
 int64_t turn_commit(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
 {
@@ -395,7 +444,8 @@ int64_t turn_commit(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
     rc = rc ? rc : commit(&s);
     rc = rc ? rc : answer_commit(&s, bytes, room);
     end(&s);
-    return rc;
+    int asked = ask_holders(&s);
+    return asked ? asked : rc;
 }
 
 /* A client wrote the message into the region, so its lengths and its ranges are checked here. */
@@ -466,6 +516,7 @@ static int say_cut(struct saying *s)
     uint64_t from, to;
     s->lo = s->hi = 0;
     s->how = TB_SAY_EARLY;
+    s->leaves = true;
     rc = rc ? rc : list(s);
     if (!rc && tb_ranges_inside(&s->ranges, w.lo, UINT64_MAX, &from, &to))
         rc = commit(s);

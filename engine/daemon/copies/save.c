@@ -1,8 +1,9 @@
 /*
  * The copies' way to the PFS (save.h): by their names, which are believed if they lead to the same file. One thread at a time saves.
  *
- * The lost node may live and be cut off, and what it has under way may come before these bytes or after them. Both are of that commit,
- * or were in none yet. What it says of the file after that counts no more, so no program there is told that newer bytes are safe.
+ * The lost node may live and be cut off, and what its flush has under way may come before these bytes or after them, and may be older:
+ * so at the end they are put there once more. What it says of the file after the first time counts no more, so no program there is told
+ * that newer bytes are safe.
  */
 #include "copies/save.h"
 
@@ -64,20 +65,20 @@ static void say(const struct tb_net *net, const struct copies_job *job, int rc)
 }
 
 /* One file at a time, so that a PFS that is slow keeps up the changes of one file only. An error of one does not stop the others. */
-static int save_of(tb_engine *e, const struct tb_net *net, uint32_t node)
+static int save_of(tb_engine *e, const struct tb_net *net, uint32_t node, bool lost)
 {
     struct copies_job job;
     int rc = 0;
     pthread_mutex_lock(&lock);
     n_rounds++;
-    while (copies_begin_job(node, n_rounds, &job)) {
+    while (copies_begin_job(node, lost, n_rounds, &job)) {
         int one = write_all(e, &job);
         say(net, &job, one);
         copies_end_job(&job, !one);
         rc = rc ? rc : one;
     }
     pthread_mutex_unlock(&lock);
-    return rc || copies_of(node) ? -EIO : 0;
+    return rc || copies_of(node, lost) ? -EIO : 0;
 }
 
 void copies_look(tb_engine *e, const struct tb_net *net)
@@ -86,17 +87,21 @@ void copies_look(tb_engine *e, const struct tb_net *net)
     for (unsigned i = 0; i < tb_net_count(net); i++) {
         bool lives = tb_net_is_alive(net, i);
         missed_ns[i] = lives ? 0 : missed_ns[i] ? missed_ns[i] : now;
-        if (!lives && now - missed_ns[i] > COPIES_SECONDS * 1000000000ull && copies_of(i))
-            save_of(e, net, i);
+        if (!lives && now - missed_ns[i] > COPIES_SECONDS * 1000000000ull && copies_of(i, true))
+            save_of(e, net, i, true);
     }
 }
 
-int copies_save(tb_engine *e, const struct tb_net *net)
+int copies_save(tb_engine *e, const struct tb_net *net, bool again)
 {
     int rc = 0;
-    for (unsigned i = 0; i < tb_net_count(net); i++)
-        if (!tb_net_is_alive(net, i) && copies_of(i) && save_of(e, net, i))
+    for (unsigned i = 0; i < tb_net_count(net); i++) {
+        bool lost = !tb_net_is_alive(net, i);
+        if (again)
+            copies_doubt(i);
+        if (copies_of(i, lost) && save_of(e, net, i, lost))
             rc = -EIO;
+    }
     return rc;
 }
 
@@ -104,6 +109,6 @@ uint64_t copies_unsaved(const struct tb_net *net)
 {
     uint64_t n = 0;
     for (unsigned i = 0; i < tb_net_count(net); i++)
-        n += tb_net_is_alive(net, i) ? 0 : copies_of(i);
+        n += copies_of(i, !tb_net_is_alive(net, i));
     return n;
 }

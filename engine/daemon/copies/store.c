@@ -390,17 +390,17 @@ void copies_follow(uint32_t from, const struct tb_wire *w, const struct tb_wire_
     remove_copies(&w->file, none);
 }
 
-static bool is_due(const struct copy *c, uint32_t node)
+static bool is_due(const struct copy *c, uint32_t node, bool lost)
 {
-    return c->node == node && c->now.n && !c->saved && !c->saving;
+    return c->node == node && c->now.n && !c->saved && (lost || c->fenced);
 }
 
 /* Looks at every bucket for each job. That is after a loss only, and each job waits for the PFS much longer. */
-static struct copy *find_due(uint32_t node, uint64_t round)
+static struct copy *find_due(uint32_t node, bool lost, uint64_t round)
 {
     for (uint32_t i = 0; i < BUCKETS; i++)
         for (struct copy *c = bucket[i]; c; c = c->next)
-            if (is_due(c, node) && c->round != round)
+            if (is_due(c, node, lost) && !c->saving && c->round != round)
                 return c;
     return NULL;
 }
@@ -433,11 +433,11 @@ static void release(struct copies_job *job)
 }
 
 /* A job without memory is passed over: its number of the round says that it was tried, so the loop ends. */
-bool copies_begin_job(uint32_t node, uint64_t round, struct copies_job *job)
+bool copies_begin_job(uint32_t node, bool lost, uint64_t round, struct copies_job *job)
 {
     struct copy *c;
     pthread_mutex_lock(&lock);
-    while ((c = find_due(node, round))) {
+    while ((c = find_due(node, lost, round))) {
         c->round = round;
         if ((c->saving = fill(job, c)))
             break;
@@ -459,14 +459,23 @@ void copies_end_job(struct copies_job *job, bool saved)
     pthread_mutex_unlock(&lock);
 }
 
-uint64_t copies_of(uint32_t node)
+uint64_t copies_of(uint32_t node, bool lost)
 {
     uint64_t n = 0;
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < BUCKETS; i++)
         for (const struct copy *c = bucket[i]; c; c = c->next)
-            for (uint32_t k = 0; c->node == node && !c->saved && k < c->now.n; k++)
+            for (uint32_t k = 0; is_due(c, node, lost) && k < c->now.n; k++)
                 n += c->now.at[k].hi - c->now.at[k].lo;
     pthread_mutex_unlock(&lock);
     return n;
+}
+
+void copies_doubt(uint32_t node)
+{
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < BUCKETS; i++)
+        for (struct copy *c = bucket[i]; c; c = c->next)
+            c->saved &= c->node != node;
+    pthread_mutex_unlock(&lock);
 }

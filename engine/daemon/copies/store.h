@@ -48,11 +48,14 @@ struct copies_job {
 
 /*
  * The next file with copies of that node which are not on the PFS and were not tried in this round: until copies_end_job no change of the
- * file is taken. False: none. A job that can't be made for want of memory is left for the next round.
+ * file is taken. False: none. A job that can't be made for want of memory is left for the next round. `lost`: else those only that were
+ * put there before, and may have been written over since.
  */
-bool copies_begin_job(uint32_t node, uint64_t round, struct copies_job *job);
+bool copies_begin_job(uint32_t node, bool lost, uint64_t round, struct copies_job *job);
 void copies_end_job(struct copies_job *job, bool saved);
-/* Bytes of that node's copies that are not on the PFS. */
-uint64_t copies_of(uint32_t node);
+/* Bytes of that node's copies that are not on the PFS; `lost` as above. */
+uint64_t copies_of(uint32_t node, bool lost);
+/* What went to the PFS of that node counts as not there: what the node had on its way may have come later. */
+void copies_doubt(uint32_t node);
 
 #endif

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/kill_point.h"
@@ -549,15 +550,34 @@ static bool is_better_handed_over(tb_engine *e, uint32_t file)
            tb_daemon_is_alive(e->header) && tb_target_is_named(e, file);
 }
 
-/* A program asked for it: what it committed has gone from other nodes when this returns. */
+/* False: the record was freed, so it is flushed. */
+static bool flush_once(tb_engine *e, uint32_t file, int fd, bool sync, struct tb_flush_result *sum)
+{
+    if (!tb_flush_claim(e, file))
+        return false;
+    struct tb_flush_result one = tb_flush_giving_way(e, file, fd, sync);
+    sum->bytes += one.bytes;
+    sum->error = one.error;
+    return true;
+}
+
+#define HELD_TRIES 2000
+#define HELD_NS 5000000
+
+/* A program asked for it: what it committed has gone from other nodes when this returns, and all of it could go to the PFS. */
 struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync)
 {
     if (is_better_handed_over(e, file))
         tb_flush_hand_over(e, file);
-    if (!tb_flush_claim(e, file)) /* the record was freed: it is flushed */
-        return (struct tb_flush_result){0, 0};
-    struct tb_flush_result result = tb_flush_giving_way(e, file, fd, sync);
-    int rc = tb_shared_finish(e, file);
+    struct tb_flush_result result = {0, 0};
+    if (!flush_once(e, file, fd, sync, &result))
+        return result;
+    for (int i = 0; i < HELD_TRIES && !result.error && tb_has_held(e, file); i++) {
+        nanosleep(&(struct timespec){0, HELD_NS}, NULL);
+        if (!flush_once(e, file, fd, sync, &result))
+            return result;
+    }
+    int rc = tb_has_held(e, file) ? -EIO : tb_shared_finish(e, file);
     result.error = result.error ? result.error : rc;
     return result;
 }

@@ -25,6 +25,7 @@
 #include "layer/repair.h"
 #include "region/counters.h"
 #include "region/handle.h"
+#include "shared/commit.h"
 #include "tiering/organizer.h"
 #include "tiering/prefetch.h"
 
@@ -34,6 +35,7 @@
 #define REPAIR_SECONDS 0.2     /* between looks for dead clients */
 #define IDLE_DRAIN_SECONDS 1.0 /* without new writes, watermark flushes the rest */
 
+#define HELD_NS 10000000    /* before a file is flushed again of which other nodes have something to flush first */
 #define END_LOOK_NS 5000000 /* how often tb_background_stop looks */
 #define VAIN_NS 3000000000u /* a thread that waits in vain notes it each second: an older note is out of date */
 
@@ -52,16 +54,21 @@ struct tb_background {
     struct worker worker[MAX_THREADS + 4];
 };
 
-/* Claimed before it is let go of: the claim or the TAKEN flag keeps the record from becoming another file's. */
+/*
+ * Claimed before it is let go of: the claim or the TAKEN flag keeps the record from becoming another file's. What waits for other nodes'
+ * flushes is not awaited here: their threads may wait for this one.
+ */
 static void flush_queued(tb_engine *e, uint32_t file)
 {
     struct tb_file *f = &e->region.files[file];
     tb_flush_claim(e, file);
     tb_file_end_taking(f);
-    if (tb_file_may_flush(f))
-        tb_flush_giving_way(e, file, -1, false);
-    else
+    if (!tb_file_may_flush(f)) {
         tb_flush_unclaim(e, file);
+    } else if (!tb_flush_giving_way(e, file, -1, false).error && tb_has_held(e, file)) {
+        nanosleep(&(struct timespec){0, HELD_NS}, NULL);
+        tb_flush_queue(e, file);
+    }
 }
 
 /* One thread of `flush: threads`. It ends only between files. */

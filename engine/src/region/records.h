@@ -144,6 +144,7 @@ struct tb_file_nodes {
     /* Written by the daemon alone, what a commit says of them by one thread at a time (daemon/turn.h). */
     _Atomic uint32_t n_said;    /* n_written when the last commit was listed: where they differ other nodes are to hear of writes */
     _Atomic uint32_t voids;     /* 1: some dirty bytes here are not this node's any more, and are about to go */
+    _Atomic uint32_t held;      /* 1: some are newer than what other nodes have, which have to flush that first (`copies: 2`) */
     _Atomic uint32_t owes;      /* how often other nodes have to let go for commits of this one */
     _Atomic uint32_t copied;    /* number of what was sent last as second copies; 0: nothing */
     _Atomic uint64_t committed; /* the highest version of a commit of this node */

@@ -98,6 +98,11 @@ static inline bool tb_has_voids(const tb_engine *e, uint32_t file)
 {
     return tb_is_shared(e, &e->region.files[file]) && e->region.file_nodes[file].voids && e->region.files[file].n_dirty;
 }
+/* The last list had some that wait for other nodes' flushes of older bytes: this node's flush comes again for them. */
+static inline bool tb_has_held(const tb_engine *e, uint32_t file)
+{
+    return tb_is_shared(e, &e->region.files[file]) && e->region.file_nodes[file].held && e->region.files[file].n_dirty;
+}
 /* What it covers; NULL: there is none, or it does not hold any more. */
 const struct tb_ranges *tb_grant_of(const tb_engine *e, uint32_t file);
 bool tb_grant_covers(const tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);

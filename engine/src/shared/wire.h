@@ -96,7 +96,8 @@ struct tb_wire {
 /* What a commit says of the asker's second copies. */
 enum tb_copies {
     TB_COPIES_SENT = 1, /* those of all ranges were sent before it, with its number; older ones count no more */
-    TB_COPIES_VOID = 2  /* those that were sent up to number `version` / 2 count no more: the PFS has these bytes, or newer ones */
+    TB_COPIES_VOID = 2, /* those that were sent up to number `version` / 2 count no more: the PFS has these bytes, or newer ones */
+    TB_COPIES_NONE = 4  /* there are none of it: it takes no bytes from other nodes */
 };
 
 /* How a commit is meant, of a client. */
@@ -126,6 +127,11 @@ struct tb_told {
     uint32_t n_let_go; /* of the file, when it was listed */
     uint32_t bare;     /* 1: no other node has a copy of it; */
     uint64_t said;     /* the number of it */
+    /*
+     * By the keeper, of a commit without copies: 1: nothing has changed, and the extents are what other nodes have of its ranges. The
+     * asker may be lost before it has flushed, so those go to the PFS first.
+     */
+    uint64_t held;
 };
 
 /* What a node says of itself. */

@@ -208,9 +208,9 @@ static void test_what_goes_to_the_pfs(void **state)
     struct copies_job job;
     commit_copied(1, 0, 100, 'a');
     assert_true(commit_as(2, 40, 60, ++now, 0) >= 0);
-    assert_int_equal(copies_of(1), 80);
-    assert_false(copies_begin_job(2, 1, &job));
-    assert_true(copies_begin_job(1, 1, &job));
+    assert_int_equal(copies_of(1, true), 80);
+    assert_false(copies_begin_job(2, true, 1, &job));
+    assert_true(copies_begin_job(1, true, 1, &job));
     assert_string_equal(job.path, PATH);
     assert_int_equal(job.n, 2);
     assert_int_equal(job.part[1].lo, 60);
@@ -227,8 +227,8 @@ static void test_what_goes_to_the_pfs(void **state)
     assert_false(has(1, 0, 10, 'a'));
     assert_true(has(1, 10, 40, 'a'));
     assert_true(copies_bytes() > 0);
-    assert_int_equal(copies_of(1), 0);
-    assert_false(copies_begin_job(1, 2, &job));
+    assert_int_equal(copies_of(1, true), 0);
+    assert_false(copies_begin_job(1, true, 2, &job));
     assert_true(commit_as(2, 0, 60, ++now, 0) >= 0);
     assert_int_equal(copies_bytes(), 0);
 }
@@ -240,7 +240,7 @@ static void test_a_job_keeps_its_bytes(void **state)
     struct copies_job job;
     struct tb_wire_range range = {0, 100};
     commit_copied(1, 0, 100, 'a');
-    assert_true(copies_begin_job(1, 1, &job));
+    assert_true(copies_begin_job(1, true, 1, &job));
     assert_true(ask(1, (struct tb_wire){.op = TB_WIRE_END, .n = 1, .hi = ++now}, &range, sizeof(range)) >= 0);
     assert_true(copies_bytes() > 0);
     assert_int_equal(job.part[0].bytes[99], 'a');
@@ -254,15 +254,61 @@ static void test_after_that_the_node_counts_no_more(void **state)
     (void)state;
     struct copies_job job;
     commit_copied(1, 0, 100, 'a');
-    assert_true(copies_begin_job(1, 1, &job));
+    assert_true(copies_begin_job(1, true, 1, &job));
     copies_end_job(&job, false);
-    assert_int_equal(copies_of(1), 100);
+    assert_int_equal(copies_of(1, true), 100);
     assert_int_equal(commit_as(1, 0, 0, ++now, TB_COPIES_SENT), -EIO);
-    assert_false(copies_begin_job(1, 1, &job));
-    assert_true(copies_begin_job(1, 2, &job));
+    assert_false(copies_begin_job(1, true, 1, &job));
+    assert_true(copies_begin_job(1, true, 2, &job));
     copies_end_job(&job, true);
     assert_int_equal(ask(2, (struct tb_wire){.op = TB_WIRE_CUT, .lo = 70, .hi = ++now}, NULL, 0), -EIO);
     assert_true(ask(2, (struct tb_wire){.op = TB_WIRE_CUT, .lo = 70, .hi = ++now}, NULL, 0) >= 0);
+}
+
+/* What that node had on its way to the PFS may have come after them, and may be older: at the end they go there once more. */
+static void test_they_go_there_once_more(void **state)
+{
+    (void)state;
+    struct copies_job job;
+    commit_copied(1, 0, 100, 'a');
+    assert_int_equal(copies_of(1, false), 0); /* it lives */
+    assert_false(copies_begin_job(1, false, 1, &job));
+    assert_true(copies_begin_job(1, true, 2, &job));
+    copies_end_job(&job, true);
+    copies_doubt(2);
+    assert_int_equal(copies_of(1, false), 0);
+    copies_doubt(1);
+    assert_int_equal(copies_of(1, false), 100);
+    assert_true(copies_begin_job(1, false, 3, &job));
+    assert_int_equal(job.part[0].bytes[0], 'a');
+    copies_end_job(&job, true);
+    assert_int_equal(copies_of(1, false), 0);
+}
+
+/* A node without a copy of its own bytes may be lost before it has flushed them: so it takes none that others have committed. */
+static void test_without_copies_nothing_is_taken_from_others(void **state)
+{
+    (void)state;
+    struct {
+        struct tb_told told;
+        struct tb_wire_extent extent[8];
+    } a;
+    struct tb_wire_range range = {50, 200};
+    struct tb_wire w = {.op = TB_WIRE_COMMIT, .file = file, .n = 1, .hi = ++now, .again = TB_COPIES_NONE};
+    commit_copied(1, 0, 100, 'a');
+    assert_true(keeper_answer(2, &w, &range, sizeof(range), &a, sizeof(a)) >= 0);
+    assert_true(a.told.held && a.told.n == 1 && a.extent[0].node == 1 && a.extent[0].lo == 50 && a.extent[0].hi == 100);
+    assert_true(has(1, 0, 100, 'a'));
+    range.lo = 100;
+    w.hi = ++now;
+    assert_true(keeper_answer(2, &w, &range, sizeof(range), &a, sizeof(a)) >= 0);
+    assert_true(!a.told.held && !a.told.n);
+    struct tb_wire_range flushed = {0, 100};
+    assert_true(ask(1, (struct tb_wire){.op = TB_WIRE_END, .n = 1, .hi = ++now}, &flushed, sizeof(flushed)) >= 0);
+    range.lo = 50;
+    w.hi = ++now;
+    assert_true(keeper_answer(2, &w, &range, sizeof(range), &a, sizeof(a)) >= 0);
+    assert_true(!a.told.held && !a.told.n);
 }
 
 static void test_malformed(void **state)
@@ -300,6 +346,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_goes_to_the_pfs, begin, end),
         cmocka_unit_test_setup_teardown(test_a_job_keeps_its_bytes, begin, end),
         cmocka_unit_test_setup_teardown(test_after_that_the_node_counts_no_more, begin, end),
+        cmocka_unit_test_setup_teardown(test_they_go_there_once_more, begin, end),
+        cmocka_unit_test_setup_teardown(test_without_copies_nothing_is_taken_from_others, begin, end),
         cmocka_unit_test_setup_teardown(test_malformed, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,6 +111,30 @@ static void test_a_copy_that_fails(void **state)
     assert_int_equal(asked[n_asked - 2], TB_WIRE_COPY);
 }
 
+/* This node may be lost before it has flushed its own: a flush comes again for the rest, and a program waits. */
+static void test_without_a_copy_it_leaves_what_others_have(void **state)
+{
+    (void)state;
+    struct tb_wire_range flushed = {0, 4096};
+    x.engine->header->config.copies = 2;
+    committed_by_other(0, 4096);
+    write_here(0, 8192);
+    assert_int_equal(say(0), -EAGAIN);
+    assert_int_equal(n_told, 1);
+    assert_true(say(TB_SAY_EARLY | TB_SAY_RANGES) > 0);
+    assert_int_equal(n_told, 2);
+    assert_true(said.told.n == 1 && said.range[0].lo == 4096 && said.range[0].hi == 8192);
+    assert_true(is_of(1, 0, 4096) && is_of(0, 4096, 8192) && is_dirty(0, 8192));
+    assert_true(tb_has_held(x.engine, file) && tb_has_voids(x.engine, file));
+    assert_int_equal(say(TB_SAY_EARLY | TB_SAY_RANGES | TB_SAY_WRITERS), -EAGAIN);
+    by_other((struct tb_wire){.op = TB_WIRE_END}, &flushed);
+    assert_true(say(0) > 0);
+    assert_int_equal(said.told.bare, 1);
+    assert_int_equal(n_told, 3);
+    assert_true(is_of(0, 0, 8192));
+    assert_false(tb_has_held(x.engine, file));
+}
+
 static void test_what_a_lost_node_committed_is_read(void **state)
 {
     (void)state;
@@ -214,6 +238,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_commit_sends_copies, begin, end),
         cmocka_unit_test_setup_teardown(test_an_end_syncs, begin, end),
         cmocka_unit_test_setup_teardown(test_a_copy_that_fails, begin, end),
+        cmocka_unit_test_setup_teardown(test_without_a_copy_it_leaves_what_others_have, begin, end),
         cmocka_unit_test_setup_teardown(test_what_a_lost_node_committed_is_read, begin, end),
         cmocka_unit_test_setup_teardown(test_a_file_whose_keeper_is_lost, begin, end),
         cmocka_unit_test_setup_teardown(test_a_keeper_that_is_not_lost_for_all, begin, end),
