@@ -38,7 +38,7 @@ class Change:
 
 @dataclass
 class File:
-    names: list[str]  # the last one, and the one before where a rename had begun and not ended
+    names: list[str]  # the last one; and those before, while renames had begun and not ended
     older: list[str] = field(default_factory=list)  # all names before: a crash may take renames back
     changes: list[Change] = field(default_factory=list)
     syncs: list[list[int]] = field(default_factory=list)  # began, ended
@@ -67,7 +67,7 @@ def note(files: dict[str, File], file: File, act: Act) -> None:
         file.syncs.append([act.began, act.ended])
     elif act.kind == "rename":
         file.older += file.names
-        file.names = [words["to"]] if act.acknowledged else [words["to"], file.names[0]]
+        file.names = [words["to"]] if act.acknowledged else [words["to"], *file.names]
         if words["over"]:
             files[words["over"]].gone = "yes" if act.acknowledged else "perhaps"
     elif act.kind == "unlink":

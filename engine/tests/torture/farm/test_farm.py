@@ -68,6 +68,16 @@ def test_a_lost_write_is_found(tmp_path: Path) -> None:
     assert check.check([OPEN, WRITE], tmp_path, crash=False)[1] == ["f: the file is gone"]
 
 
+def test_a_file_keeps_its_name_when_several_renames_fail(tmp_path: Path) -> None:
+    opens = [OPEN, *(act(f"c0.{name}", "open", 1, 2, file=name, name=name) for name in "gh")]
+    renames = [act(f"c0.{n}", "rename", n, file="f", to=to, over=to) for n, to in ((5, "g"), (6, "h"))]
+    for name in "gh":
+        (tmp_path / name).write_bytes(b"another file's")
+    for data, is_right in ((content("c0.2", 500), True), (bytes(500), False)):
+        (tmp_path / "f").write_bytes(data)
+        assert (check.check([*opens, WRITE, *renames], tmp_path, crash=False)[1] == []) is is_right
+
+
 LOG = [
     act(f"c{i}.{n}", "append", 10 * n + i, 10 * n + i + 1, file="log", length=20)
     for n in (1, 2)
