@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "copies/store.h"
+#include "kept/extents.h"
 #include "region/mix.h"
 
 #define BUCKETS 16384u
@@ -90,47 +91,8 @@ static struct tb_told tell(const struct kept_file *f, uint32_t asker)
     return told;
 }
 
-/* A list of extents in the making. */
-struct list {
-    struct tb_wire_extent *at;
-    uint32_t n, room;
-    int error;
-};
-
-/* Neighbours of one commit are one extent, so that a file that was written piece by piece has few. An error stays in the list. */
-static void append(struct list *l, struct tb_wire_extent x)
-{
-    if (l->n == l->room) {
-        uint32_t room = l->room ? 2 * l->room : 16;
-        struct tb_wire_extent *at = realloc(l->at, room * sizeof(*at));
-        if (!at) {
-            l->error = -ENOMEM;
-            return;
-        }
-        l->at = at;
-        l->room = room;
-    }
-    struct tb_wire_extent *last = l->n ? &l->at[l->n - 1] : NULL;
-    if (last && last->hi == x.lo && last->node == x.node && last->version == x.version)
-        last->hi = x.hi;
-    else
-        l->at[l->n++] = x;
-}
-
-static void append_part(struct list *l, const struct tb_wire_extent *of, uint64_t lo, uint64_t hi)
-{
-    if (lo < hi)
-        append(l, (struct tb_wire_extent){lo, hi, of->version, of->node, 0});
-}
-
-static int by_lo(const void *a, const void *b)
-{
-    const struct tb_wire_extent *x = a, *y = b;
-    return x->lo < y->lo ? -1 : x->lo > y->lo;
-}
-
 /* The file has the new list, or after an error the old one: never half of either. */
-static int replace(struct kept_file *f, struct list *l)
+static int replace(struct kept_file *f, struct extent_list *l)
 {
     if (l->error) {
         free(l->at);
@@ -151,32 +113,21 @@ struct losers {
     uint64_t version;
 };
 
-/* The parts of an extent beside the ranges. */
-static void without(const struct tb_wire_extent *x, const struct tb_ranges *ranges, struct list *out)
-{
-    uint64_t at = x->lo, from, to;
-    while (at < x->hi && tb_ranges_inside(ranges, at, x->hi, &from, &to)) {
-        append_part(out, x, at, from);
-        at = to;
-    }
-    append_part(out, x, at, x->hi);
-}
-
 /* Without the ranges, in one pass. Extents of a later commit stay: the node wrote those bytes again after what is taken out. */
-static void keep(const struct kept_file *f, const struct tb_ranges *ranges, struct losers of, struct list *kept)
+static void keep(const struct kept_file *f, const struct tb_ranges *ranges, struct losers of, struct extent_list *kept)
 {
     for (uint32_t i = 0; i < f->n; i++) {
         const struct tb_wire_extent *x = &f->extent[i];
         if ((of.node == ANY_NODE || x->node == of.node) && x->version <= of.version)
-            without(x, ranges, kept);
+            extents_append_without(kept, x, ranges);
         else
-            append(kept, *x);
+            extents_append(kept, *x);
     }
 }
 
 static int take_out(struct kept_file *f, const struct tb_ranges *ranges, struct losers of)
 {
-    struct list kept = {0};
+    struct extent_list kept = {0};
     keep(f, ranges, of, &kept);
     return replace(f, &kept);
 }
@@ -212,12 +163,11 @@ static int take_out_gone(struct kept_file *f, const struct tb_wire_extent *gone,
 /* What any node had there is of an older commit. It goes in the step in which the new ranges come: if these find no memory, it stays. */
 static int put_in(struct kept_file *f, const struct tb_ranges *ranges, uint32_t node)
 {
-    struct list all = {0};
+    struct extent_list all = {0};
     keep(f, ranges, (struct losers){ANY_NODE, UINT64_MAX}, &all);
     for (uint32_t i = 0; i < ranges->n; i++)
-        append(&all, (struct tb_wire_extent){ranges->at[i].lo, ranges->at[i].hi, f->version, node, 0});
-    if (all.n && !all.error)
-        qsort(all.at, all.n, sizeof(*all.at), by_lo);
+        extents_append(&all, (struct tb_wire_extent){ranges->at[i].lo, ranges->at[i].hi, f->version, node, 0});
+    extents_sort(&all);
     return replace(f, &all);
 }
 

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/kill_point.h"
@@ -32,7 +31,6 @@
 
 #define SOME_LOOKS 4096u /* buffers looked at for dirty ones */
 #define SOME_CHOICE 8u   /* dirty ones looked at */
-#define OWN_SECONDS 2e-3 /* of waiting for the PFS that a program's process does itself */
 
 struct some { /* buffers of one tier, about so many bytes */
     uint32_t tier;
@@ -536,73 +534,6 @@ void tb_flush_unclaim(tb_engine *e, uint32_t file)
 {
     tb_file_unclaim(e, file);
     tb_grant_end(e, file);
-}
-
-/*
- * A program's own process writes with one thread and waits for each write. Where those waits are long the daemon's threads
- * do the most of it. They open the file by its name.
- */
-static bool is_better_handed_over(tb_engine *e, uint32_t file)
-{
-    const struct tb_file *f = &e->region.files[file];
-    bool long_waits = f->n_dirty > 1 && (f->n_dirty - 1) * tb_pfs_latency(e) > OWN_SECONDS;
-    return long_waits && !e->flush_threads && tb_config_of(e)->flush.threads > 1 && !tb_is_shared(e, f) && tb_file_may_flush(f) &&
-           tb_daemon_is_alive(e->header) && tb_target_is_named(e, file);
-}
-
-/* False: the record was freed, so it is flushed. */
-static bool flush_once(tb_engine *e, uint32_t file, int fd, bool sync, struct tb_flush_result *sum)
-{
-    if (!tb_flush_claim(e, file))
-        return false;
-    struct tb_flush_result one = tb_flush_giving_way(e, file, fd, sync);
-    sum->bytes += one.bytes;
-    sum->error = one.error;
-    return true;
-}
-
-#define HELD_TRIES 2000
-#define HELD_NS 5000000
-
-/* A program asked for it: what it committed has gone from other nodes when this returns, and all of it could go to the PFS. */
-struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync)
-{
-    if (is_better_handed_over(e, file))
-        tb_flush_hand_over(e, file);
-    struct tb_flush_result result = {0, 0};
-    if (!flush_once(e, file, fd, sync, &result))
-        return result;
-    for (int i = 0; i < HELD_TRIES && !result.error && tb_has_held(e, file); i++) {
-        nanosleep(&(struct timespec){0, HELD_NS}, NULL);
-        if (!flush_once(e, file, fd, sync, &result))
-            return result;
-    }
-    int rc = tb_has_held(e, file) ? -EIO : tb_shared_finish(e, file);
-    result.error = result.error ? result.error : rc;
-    return result;
-}
-
-/*
- * What has no second copy goes to the PFS, and what writes have put there must not be in a cache of this node alone. Of the second
- * commit the keeper learns which older copies count no more: other programs may have committed newer ones meanwhile.
- */
-int tb_flush_commit(struct tb_target *t, struct tb_told *told)
-{
-    tb_engine *e = t->engine;
-    const struct tb_file *f = &e->region.files[t->file];
-    bool coherent = f->flags & TB_FILE_COHERENT;
-    struct tb_told own = {0};
-    int rc = tb_has_copies(e) && tb_is_shared(e, f) && f->unsynced ? tb_target_sync(t) : 0;
-    rc = rc ? rc : tb_shared_commit(e, t->file, coherent, 0, &own);
-    if (rc >= 0 && own.bare) {
-        int changed = rc;
-        rc = tb_flush_file(e, t->file, t->can_write ? t->fd : -1, true).error;
-        rc = rc ? rc : tb_shared_commit(e, t->file, coherent, own.said, &own);
-        rc = rc ? rc : changed;
-    }
-    if (told)
-        *told = own;
-    return rc > 0 && !told ? 0 : rc;
 }
 
 int tb_file_take_error(tb_engine *e, uint32_t file)
