@@ -11,7 +11,6 @@
 #define TB_FLUSH_H
 
 #include "flush/backing.h"
-#include "shared/wire.h"
 
 #define TB_FLUSH_SOME (1u << 20) /* the least that is worth a look at a file's buffers */
 
@@ -20,15 +19,16 @@ struct tb_flush_result {
     int error; /* also kept in the record until reported */
 };
 
-/* `fd`: a writable descriptor of the backing file, or -1 to open it by name.  Waits for another flusher. */
-struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync);
 /* Claim the file, as tb_file_claim, to flush it: with what its flush needs of other nodes. */
 bool tb_flush_claim(tb_engine *e, uint32_t file);
 /* Without a flush after all. */
 void tb_flush_unclaim(tb_engine *e, uint32_t file);
-/* The same for a caller that has claimed the file, */
+/*
+ * For a caller that has claimed the file. `fd`: a writable descriptor of the backing file, or -1 to open it by name. Programs' flushes:
+ * flush/program.h.
+ */
 struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, bool sync);
-/* and for one that gives the claim up: for moments in between where others wait for it, and at the end. */
+/* The same for one that gives the claim up: for moments in between where others wait for it, and at the end. */
 struct tb_flush_result tb_flush_giving_way(tb_engine *e, uint32_t file, int fd, bool sync);
 
 /*
@@ -43,9 +43,6 @@ void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes);
  * The file is claimed. The chunk is locked by the caller, and stays so all the while.
  */
 int tb_flush_and_empty(struct tb_target *t, struct tb_buffer *b);
-
-/* A program's commit of a shared file, as tb_shared_commit: what is dirty is seen by all, and with `copies: 2` not lost with this node. */
-int tb_flush_commit(struct tb_target *t, struct tb_told *told);
 
 /* Take (and clear) the error to report at fsync or close. */
 int tb_file_take_error(tb_engine *e, uint32_t file);

@@ -1,14 +1,15 @@
 /*
- * Flushes and commits that a program asks for (flush.h): what they wait for, of the daemon and of other nodes, waits without the file's
+ * Flushes and commits that a program asks for (program.h): what they wait for, of the daemon and of other nodes, waits without the file's
  * claim.
  */
+#include "flush/program.h"
+
 #include <errno.h>
 #include <time.h>
 
 #include "file/state.h"
 #include "flush/backing.h"
 #include "flush/copy.h"
-#include "flush/flush.h"
 #include "flush/queue.h"
 #include "region/clients.h"
 #include "shared/commit.h"

@@ -20,6 +20,7 @@
 #include "file/file.h"
 #include "file/state.h"
 #include "flush/flush.h"
+#include "flush/program.h"
 #include "instance/instance.h"
 #include "journal/lost.h"
 #include "layer/repair.h"

@@ -18,6 +18,7 @@
 #include "file/times.h"
 #include "flush/backing.h"
 #include "flush/flush.h"
+#include "flush/program.h"
 #include "flush/queue.h"
 #include "layer/data.h"
 #include "layer/descriptions.h"

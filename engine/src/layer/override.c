@@ -13,6 +13,7 @@
 #include "file/file.h"
 #include "file/state.h"
 #include "flush/flush.h"
+#include "flush/program.h"
 #include "layer/descriptions.h"
 #include "layer/layer.h"
 #include "layer/names.h"

@@ -26,6 +26,7 @@
 #include "file/state.h"
 #include "flush/backing.h"
 #include "flush/flush.h"
+#include "flush/program.h"
 #include "io/whole.h"
 #include "journal/commit.h"
 #include "journal/journal.h"

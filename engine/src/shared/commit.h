@@ -50,7 +50,7 @@ int tb_shared_commit_notes(tb_engine *e, uint32_t file);
  * What is dirty is seen by all from now on, and what went past the buffers (`passed`). Also looks: 1 as tb_shared_look. Without `told`
  * the caller is about to let go of the file: 0 then, and the next open lowers the size. If `told` says that it is bare it has no second
  * copy yet: a flush, synced, and then the same once more with the number `said` as `bare`, which is 0 at first, make the commit
- * (flush/flush.h).
+ * (flush/program.h).
  */
 int tb_shared_commit(tb_engine *e, uint32_t file, bool passed, uint64_t bare, struct tb_told *told);
 /*

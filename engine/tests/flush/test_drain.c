@@ -11,6 +11,7 @@
 #include "file/claim.h"
 #include "file/file.h"
 #include "flush/flush.h"
+#include "flush/program.h"
 #include "instance/drain.h"
 #include "recovery/recover.h"
 #include "io/io_layer.h"

@@ -10,6 +10,7 @@
 #include "base/report.h"
 #include "file/file.h"
 #include "flush/flush.h"
+#include "flush/program.h"
 #include "recovery/recover.h"
 #include "journal/read.h"
 #include "layer/descriptions.h"

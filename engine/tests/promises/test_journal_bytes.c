@@ -9,6 +9,7 @@
 #include "base/report.h"
 #include "instance/invariants.h"
 #include "flush/flush.h"
+#include "flush/program.h"
 #include "journal/journal.h"
 #include "journal/read.h"
 #include "layer/descriptions.h"

@@ -5,6 +5,7 @@
 
 #include "buffer/chunk.h"
 #include "flush/flush.h"
+#include "flush/program.h"
 #include "layer/repair.h"
 
 #define CHUNK (1u << 20)

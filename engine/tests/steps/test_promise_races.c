@@ -5,6 +5,7 @@
 #include "scene.h"
 
 #include "flush/flush.h"
+#include "flush/program.h"
 #include "instance/invariants.h"
 
 #define LARGE 65536u /* a buffer of that size has too many bytes for the journal */

@@ -9,6 +9,7 @@
 #include "instance/invariants.h"
 #include "file/state.h"
 #include "flush/flush.h"
+#include "flush/program.h"
 #include "flush/queue.h"
 #include "instance/drain.h"
 #include "layer/descriptions.h"
