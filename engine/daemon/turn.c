@@ -60,7 +60,7 @@ struct saying {
     uint32_t n_written;
     struct tb_ranges ranges, left;
     bool is_owed;                              /* others have to let go for it */
-    bool leaves;                               /* nobody waits for all of it: it may leave out what others have to flush first */
+    bool leaves;                               /* no program waits for all of it: it may leave out what others have to flush first */
     uint32_t held_by[HOLDERS_MOST], n_held_by; /* those of them that were named last */
     uint32_t copies;                           /* enum tb_copies */
     uint64_t state;                            /* of what is sent */

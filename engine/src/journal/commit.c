@@ -112,7 +112,7 @@ static int become_leader(struct tb_commit *c, _Atomic uint32_t *event, uint32_t 
     return 0;
 }
 
-/* The caller leads: syncs, unless it was served meanwhile, and lets the others go on. */
+/* The caller leads: syncs, unless it has been served by then, and lets the others go on. */
 static int lead(tb_engine *e, struct tb_commit *c, uint64_t mine, int (*sync)(tb_engine *e))
 {
     uint64_t before = c->turn;

@@ -1,4 +1,4 @@
-"""The power of one of two nodes is cut: nobody tells the other one, and what `fsync: tier` promised comes back from the disk.
+"""The power of one of two nodes is cut: no message tells the other one, and what `fsync: tier` promised comes back from the disk.
 
 TB_GUEST_CUTS: cuts under load of each kind; TB_SEED: the first of their seeds.
 """
