@@ -10,8 +10,8 @@ from array import array
 from collections.abc import Callable
 
 import pytest
+from guest_jobs import TEXTS, Job
 from guest_programs import LOAD, POWER
-from jobs import TEXTS, Job
 from machines import Guests
 from test_histories import Record
 

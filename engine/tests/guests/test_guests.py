@@ -11,8 +11,8 @@ from pathlib import Path
 import history_worker
 import pytest
 from commit_model import Operation
+from guest_jobs import TEXTS, Job
 from instances import BIN
-from jobs import TEXTS, Job
 from machines import NAMES, Guests
 from test_histories import ROUNDS, RUNS, SEED, Record, history, hold_against_the_model
 from test_shared import A_TO_B, CHANCES, EACH_OTHER, LEFT, STEPS, A, B
