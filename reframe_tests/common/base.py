@@ -29,6 +29,9 @@ from .sites.places import Places
 from .sites.plan import Plan
 from .sites.site import Site, check_places, check_system
 from .sites.tiers import TIERS, ScaleError
+from .unwarned import leave_out_the_search
+
+leave_out_the_search()
 
 
 def refuse(message: str) -> NoReturn:

@@ -10,11 +10,13 @@ import yaml
 from tierbench.base.errors import RunError
 from tierbench.base.files import read_text
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is ten times as fast, where PyYAML has it
+
 
 def read(file: Path, error: type[Exception]) -> Any:
     """What a file holds."""
     try:
-        return yaml.safe_load(read_text(file))
+        return yaml.load(read_text(file), _LOADER)  # noqa: S506 both loaders are safe
     except RunError as e:
         raise error(str(e)) from e
     except (yaml.YAMLError, RecursionError) as e:
