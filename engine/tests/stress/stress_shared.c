@@ -104,7 +104,7 @@ static void run(bool processes, enum tb_fsync promise)
 {
     struct fixture x;
     struct shared *sh = stress_shared(sizeof(*sh));
-    sh->rounds = (uint32_t)stress_amount(60);
+    sh->rounds = (uint32_t)stress_amount(20);
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
     x.config.fsync = promise;
     x.config.flush.policy = TB_FLUSH_ON_CLOSE;
@@ -208,7 +208,7 @@ static void cut_while_written(void **state)
 {
     (void)state;
     struct fixture x;
-    struct cut c = {.rounds = stress_amount(1000)};
+    struct cut c = {.rounds = stress_amount(400)};
     pthread_barrier_init(&c.barrier, NULL, WRITERS + 1);
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
     fixture_start(&x);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 FIRST = 2000  # operations, that say how long one takes
-MOST_S = 8.0  # of all operations of a program: a server that is asked one by one would take minutes
+MOST_S = 5.0  # of all operations of a program: a server that is asked one by one would take minutes
 PARTS = 10  # in which a program makes its operations
 STEP = 1000  # operations; a multiple of ten parts for each number of processes
 

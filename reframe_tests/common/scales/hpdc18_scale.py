@@ -2,7 +2,7 @@
 
 `published` is what one of 1024 ranks did. Of compute the source says data-intensive, balanced and
 compute-intensive, and nothing of VPIC's and HACC's; as an assumption of ours it is counted in the time that
-the same bytes take on the PFS alone: a half, once, twice, and one and a half times for both codes.
+the same bytes take on the PFS alone: a half, once, twice, and one and a quarter times for both codes.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ WORKLOADS = {
     "read-x1": Workload("repetitive", "reread", 32 * MIB, part=1, times=1),
     "read-x4": Workload("repetitive", "reread", 8 * MIB, part=4, times=4),
     "read-x16": Workload("repetitive", "reread", 2 * MIB, part=16, times=16),
-    "vpic": Workload("vpic", "vpic", 64 * MIB, Fraction(3, 2)),
-    "hacc": Workload("hacc", "hacc", 64 * MIB, Fraction(3, 2), times=1),
+    "vpic": Workload("vpic", "vpic", 64 * MIB, Fraction(5, 4)),
+    "hacc": Workload("hacc", "hacc", 64 * MIB, Fraction(5, 4), times=1),
 }
 
 
