@@ -25,7 +25,7 @@ test: test-setup build
 	ctest --test-dir build -j $(JOBS) --output-on-failure --timeout 300
 	$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder analysis/tests adapters/trace/tests ci/tests engine/tests/torture reframe_tests/tests
 	ci/run-smoke
-	$(MAKE) fuzz SECONDS=20
+	$(MAKE) fuzz SECONDS=12
 
 # The acceptance recipes under a real Slurm of two nodes on this machine, one tierd a node. Needs root.
 test-slurm: build

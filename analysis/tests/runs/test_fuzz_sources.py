@@ -111,7 +111,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-@settings(FUZZ, max_examples=25)
+@settings(FUZZ, max_examples=10)
 @given(data=st.data())
 def test_run_folders(data: st.DataObject, whole_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One of a run's files changed anywhere: a report, or status 2 and one line."""

@@ -92,7 +92,7 @@ FLOATS = st.sampled_from([-1.0, 1e300, float("nan"), float("inf"), -float("inf")
 WORDS = st.one_of(INTEGERS.map(lambda n: struct.pack("<q", n)), FLOATS.map(lambda x: struct.pack("<d", x)))
 
 
-@settings(FUZZ, max_examples=100)
+@settings(FUZZ, max_examples=50)
 @given(data=st.data())
 def test_nonsense_inside_regions_gives_a_message_or_a_log(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
