@@ -44,9 +44,18 @@ static bool fd_matches(const struct tb_fault *what, int fd)
     return path_matches(what, path);
 }
 
+/* A stop is the calling thread's own: one of the process may be another thread's first, and this one would go on for a moment. */
+static void strike(int number)
+{
+    if (number == SIGSTOP)
+        raise(number);
+    else
+        kill(getpid(), number);
+}
+
 /*
  * Counts a match; is it one of those to hit? What is another operation or has another path is not counted, so that `after`
- * is of what could be hit. A signal is sent here, before the operation: a process that is killed has not done it. Threads
+ * is of what could be hit. A signal is sent here, before the operation: a process that is killed or stopped has not done it. Threads
  * count together, in any order.
  */
 static bool hits(struct fault *fault, const char *op, const char *path, int fd)
@@ -61,7 +70,7 @@ static bool hits(struct fault *fault, const char *op, const char *path, int fd)
     if (seen < what->after || (what->count > 0 && seen - what->after >= what->count))
         return false;
     if (what->kind == TB_FAULT_SIGNAL)
-        kill(getpid(), (int)what->value);
+        strike((int)what->value);
     return what->kind != TB_FAULT_SIGNAL;
 }
 

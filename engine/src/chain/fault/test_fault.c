@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,6 +132,39 @@ static void a_signal_strikes_at_the_operation(void **state)
     struct stat st;
     assert_int_equal(stat(in_folder("k"), &st), 0);
     assert_int_equal(st.st_size, 1);
+}
+
+static void *write_one(void *arg)
+{
+    struct tb_io *io = arg;
+    int fd = TB_IO(io, open, in_folder("k"), O_CREAT | O_TRUNC | O_RDWR, 0600);
+    TB_IO(io, pwrite, fd, "1", 1, 0);
+    return NULL;
+}
+
+/* Of a process whose other thread waits, as that of a drain does. */
+static void a_stopped_thread_has_not_done_it(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        int status;
+        struct stat st;
+        pid_t child = fork();
+        if (child == 0) {
+            pthread_t thread;
+            pthread_create(&thread, NULL, write_one, chain_with("op=pwrite,signal=19"));
+            pthread_join(thread, NULL);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+        assert_true(WIFSTOPPED(status));
+        assert_int_equal(stat(in_folder("k"), &st), 0);
+        assert_int_equal(st.st_size, 0);
+        kill(child, SIGCONT);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(stat(in_folder("k"), &st), 0);
+        assert_int_equal(st.st_size, 1);
+    }
 }
 
 /* Operations reach the bottom through both layers, and errors come back. */
@@ -297,6 +331,7 @@ int main(void)
         cmocka_unit_test(transfers_are_cut_short),
         cmocka_unit_test(faults_keep_to_their_path),
         cmocka_unit_test(a_signal_strikes_at_the_operation),
+        cmocka_unit_test(a_stopped_thread_has_not_done_it),
         cmocka_unit_test(what_is_not_hit_passes),
         cmocka_unit_test(every_operation_on_names_can_be_hit),
         cmocka_unit_test(no_fault_is_no_layer),
