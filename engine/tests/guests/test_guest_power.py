@@ -119,7 +119,7 @@ def test_the_power_is_cut_under_load(
         lambda: lines.exists() and lines.read_bytes().count(b"end") >= enough, 500, f"{enough} turns"
     )
     guests.node[victim].cut_power()
-    job.said, _ = running.communicate(timeout=600)
+    job.said = guests.await_end(running)
     assert running.returncode, job.said
     recovered(job)
     wrong = wrong_pieces(guests)
