@@ -325,7 +325,7 @@ class Guests:
                 running.kill()
                 for guest in self.node.values():
                     guest.cut_power()
-                raise GuestError("\n".join(broken) or f"{running.args}: not in {CALL_S} s")
+                raise GuestError("\n".join(broken) or f"a job did not end in {CALL_S} s")
 
     def run(self, words: Sequence[object], *before: object) -> tuple[int, str]:
         """The same to its end: its status, and what it said."""
