@@ -116,6 +116,15 @@ static void crash(struct scene *s)
     fixture_lose_region(&s->x);
 }
 
+/* Recovery gives back what was kept. */
+static void end_after_a_crash(struct scene *s)
+{
+    crash(s);
+    assert_int_equal(recover(s), 1);
+    expect_kept(s);
+    fixture_stop(&s->x);
+}
+
 static void few_bytes_need_no_slab(void **state)
 {
     (void)state;
@@ -131,10 +140,7 @@ static void few_bytes_need_no_slab(void **state)
     assert_int_equal(s.x.engine->header->totals.pfs_written, before);
     assert_int_equal(used_of_directories(&s), 0);
     put(&s, 0, 4000, 4); /* not promised */
-    crash(&s);
-    assert_int_equal(recover(&s), 1);
-    expect_kept(&s);
-    fixture_stop(&s.x);
+    end_after_a_crash(&s);
 }
 
 /* Several dirty intervals in a buffer of 64 KiB: a record for each. */
@@ -149,10 +155,7 @@ static void a_fragmented_buffer_needs_no_slab(void **state)
         put(&s, 65536 + 100 + i * 12000, 700, 2 + i);
     keep(&s);
     assert_int_equal(used_of_directories(&s), 0);
-    crash(&s);
-    assert_int_equal(recover(&s), 1);
-    expect_kept(&s);
-    fixture_stop(&s.x);
+    end_after_a_crash(&s);
 }
 
 /* What is too much for the journal goes to a tier, as without. */
@@ -171,10 +174,7 @@ static void many_bytes_go_to_slabs(void **state)
         put(&s, 200000, 10, 2);
         keep(&s);
         assert_true(used_of_directories(&s) > 0);
-        crash(&s);
-        assert_int_equal(recover(&s), 1);
-        expect_kept(&s);
-        fixture_stop(&s.x);
+        end_after_a_crash(&s);
     }
 }
 
@@ -200,10 +200,7 @@ static void few_new_bytes_of_many_need_no_slab(void **state)
     keep(&s); /* there is nothing new */
     assert_int_equal(s.x.engine->header->journal.end, end);
     put(&s, 65536 + 10, 5000, 4); /* not promised */
-    crash(&s);
-    assert_int_equal(recover(&s), 1);
-    expect_kept(&s);
-    fixture_stop(&s.x);
+    end_after_a_crash(&s);
 }
 
 static void many_new_bytes_go_to_a_slab_again(void **state)
@@ -217,10 +214,7 @@ static void many_new_bytes_go_to_a_slab_again(void **state)
     put(&s, 65536 + 60000, 10, 3);
     keep(&s);
     assert_int_equal(s.x.engine->header->tier[0].dirty, 0);
-    crash(&s);
-    assert_int_equal(recover(&s), 1);
-    expect_kept(&s);
-    fixture_stop(&s.x);
+    end_after_a_crash(&s);
 }
 
 /* Each byte of a record, its path and its bytes is another, in turn. */
@@ -321,10 +315,7 @@ static void parts_of_a_record_are_left(void **state)
     memset(kept + 1000, 0, 500);
     memset(kept + 2000, 0, 100);
     assert_int_equal(tb_journal_sync(s.x.engine), 0);
-    crash(&s);
-    assert_int_equal(recover(&s), 1);
-    expect_kept(&s);
-    fixture_stop(&s.x);
+    end_after_a_crash(&s);
 }
 
 /* A flush makes the record void: not even what another program wrote on the PFS since is overwritten by it. */
@@ -413,10 +404,7 @@ static void the_journal_stays_bounded(void **state)
     assert_int_equal(j->end, SLOT);
     put(&s, 77, 33, 1);
     keep(&s);
-    crash(&s);
-    assert_int_equal(recover(&s), 1);
-    expect_kept(&s);
-    fixture_stop(&s.x);
+    end_after_a_crash(&s);
 }
 
 /* What the daemon does: zeros lie ready for several times as many records, and take none. */
@@ -443,10 +431,7 @@ static void room_is_made_before_it_is_needed(void **state)
     assert_int_equal(j->synced, j->end);
     put(&s, 77, 33, 1);
     keep(&s);
-    crash(&s);
-    assert_int_equal(recover(&s), 1);
-    expect_kept(&s);
-    fixture_stop(&s.x);
+    end_after_a_crash(&s);
 }
 
 int main(void)
