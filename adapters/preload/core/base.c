@@ -98,6 +98,8 @@ BASE(off_t, lseek, (struct tb_io * io, int fd, off_t offset, int whence), REAL(l
 BASE(ssize_t, pread, (struct tb_io * io, int fd, void *buf, size_t n, off_t offset), REAL(pread)(fd, buf, n, offset))
 BASE(ssize_t, pwrite, (struct tb_io * io, int fd, const void *buf, size_t n, off_t offset), REAL(pwrite)(fd, buf, n, offset))
 BASE(int, will_read, (struct tb_io * io, int fd, off_t offset, size_t n), -REAL(posix_fadvise)(fd, offset, (off_t)n, POSIX_FADV_WILLNEED))
+BASE(int, will_sync, (struct tb_io * io, int fd, off_t offset, size_t n),
+     REAL(sync_file_range)(fd, offset, (off_t)n, SYNC_FILE_RANGE_WRITE))
 BASE(int, fsync, (struct tb_io * io, int fd, bool data_only), data_only ? REAL(fdatasync)(fd) : REAL(fsync)(fd))
 BASE(int, ftruncate, (struct tb_io * io, int fd, off_t length), REAL(ftruncate)(fd, length))
 BASE(int, truncate, (struct tb_io * io, const char *path, off_t length), REAL(truncate)(path, length))
@@ -157,6 +159,7 @@ static const struct tb_io_ops base_ops = {
     .pread = base_pread,
     .pwrite = base_pwrite,
     .will_read = base_will_read,
+    .will_sync = base_will_sync,
     .fsync = base_fsync,
     .ftruncate = base_ftruncate,
     .truncate = base_truncate,

@@ -68,6 +68,8 @@ struct tb_io_ops {
     /* These bytes are read soon: the device may begin.  Only a hint, so nothing depends on what it returns. */
     int (*will_read)(struct tb_io *io, int fd, off_t offset, size_t n);
 
+    /* These bytes were written and are synced soon: the device may begin.  Only a hint; what goes wrong is told by the sync. */
+    int (*will_sync)(struct tb_io *io, int fd, off_t offset, size_t n);
     /* `data_only` is fdatasync. */
     int (*fsync)(struct tb_io *io, int fd, bool data_only);
     int (*ftruncate)(struct tb_io *io, int fd, off_t length);

@@ -79,6 +79,13 @@ static int libc_will_read(struct tb_io *io, int fd, off_t offset, size_t n)
     return -posix_fadvise(fd, offset, (off_t)n, POSIX_FADV_WILLNEED);
 }
 
+/* Without a wait flag: with one the kernel would tell this call what failed before, and no longer the sync. */
+static int libc_will_sync(struct tb_io *io, int fd, off_t offset, size_t n)
+{
+    (void)io;
+    REPEAT(sync_file_range(fd, offset, (off_t)n, SYNC_FILE_RANGE_WRITE));
+}
+
 /* fdatasync writes the length, too, but not the times. That is enough for slabs and journal: their times are not used. */
 static int libc_fsync(struct tb_io *io, int fd, bool data_only)
 {
@@ -283,6 +290,7 @@ static const struct tb_io_ops libc_ops = {
     .pread = libc_pread,
     .pwrite = libc_pwrite,
     .will_read = libc_will_read,
+    .will_sync = libc_will_sync,
     .fsync = libc_fsync,
     .ftruncate = libc_ftruncate,
     .truncate = libc_truncate,

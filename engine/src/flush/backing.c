@@ -165,6 +165,13 @@ int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t of
     return tb_target_with_writable(t, write_bytes, &(struct write_bytes){from, n, offset});
 }
 
+/* A hint: an error of the device is told by the sync. */
+void tb_target_will_sync(struct tb_target *t, uint64_t offset, uint64_t n)
+{
+    assert(t->fd >= 0 && t->can_write);
+    TB_IO(t->io, will_sync, t->fd, (off_t)offset, n);
+}
+
 /* `unsynced` is read before the sync: a change that comes during it is not covered. */
 int tb_target_sync(struct tb_target *t)
 {

@@ -42,6 +42,8 @@ int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t of
 /* With a writable descriptor of the file: the target's own, or another of the same file where that is not good for it. */
 int tb_target_with_writable(struct tb_target *t, int (*act)(struct tb_target *, int fd, void *arg), void *arg);
 
+/* Bytes that were just written by the target's descriptor will be synced: the device may begin. */
+void tb_target_will_sync(struct tb_target *t, uint64_t offset, uint64_t n);
 /* What was written to the backing file is synced. */
 int tb_target_sync(struct tb_target *t);
 

@@ -20,6 +20,7 @@
 #include "file/claim.h"
 
 #define RUN_BYTES (2u << 20)   /* adjacent dirty bytes are written in pieces of at most this, or one buffer */
+#define BEGUN_BYTES (8u << 20) /* what a thread has written before the device is told to begin: less would be small transfers */
 #define SHARE_BYTES (8u << 20) /* less is not worth a thread of its own, */
 #define SHARE_SECONDS 1e-3     /* nor is less waiting for the PFS */
 #define SHARES_MAX 64u
@@ -40,8 +41,25 @@ struct share {
     char *bytes;
     size_t room, n;
     uint64_t offset; /* of the file */
+    uint64_t begun;  /* of the file: what is written from here on the device was not told of, */
+    uint64_t waits;  /* and so many bytes these are */
     pthread_t thread;
 };
+
+/*
+ * Where a sync follows, the device writes while the rest is copied. Else the kernel would keep all of it until the sync, and the
+ * device would be idle first and the processors then.
+ */
+static void begin_to_sync(struct share *r)
+{
+    if (!r->waits)
+        r->begun = r->offset;
+    r->waits += r->n;
+    if (r->waits < BEGUN_BYTES || !(r->c->syncs || r->journaled))
+        return;
+    tb_target_will_sync(&r->c->target, r->begun, r->offset + r->n - r->begun);
+    r->waits = 0;
+}
 
 /* Outside all locks, but that of a caller that holds it all along. */
 static int write_run(struct share *r)
@@ -49,6 +67,8 @@ static int write_run(struct share *r)
     TB_STEP("flush write");
     int rc = r->n ? tb_target_write(&r->c->target, r->bytes, r->n, r->offset) : 0;
     TB_STEP("flush written");
+    if (!rc)
+        begin_to_sync(r);
     r->written += rc ? 0 : r->n;
     r->n = 0;
     return rc;

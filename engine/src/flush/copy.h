@@ -41,6 +41,7 @@ struct tb_flushed_part {
 struct tb_flush_copy {
     struct tb_target target;      /* its descriptor is writable */
     bool locked;                  /* the caller holds the chunk of all listed buffers, and keeps it */
+    bool syncs;                   /* a sync follows whatever is written */
     bool gives_way;               /* ends early when another process waits for the file's claim */
     const struct tb_ranges *only; /* of all dirty bytes these; NULL: all */
     bool settled;                 /* the list was made when no move could be under way any more */

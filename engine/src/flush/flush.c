@@ -203,6 +203,7 @@ static bool has_copies(const struct tb_flush_copy *c)
 /* Copy, sync, void: after that nothing can take back the bytes that were copied. */
 static int put(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n, bool sync)
 {
+    c->syncs = sync;
     int rc = tb_flush_copy(c, refs, n);
     if (!rc && (sync || c->journaled || has_copies(c)))
         rc = sync_backing(c);

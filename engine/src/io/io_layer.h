@@ -33,6 +33,7 @@ typedef struct tb_io *tb_io_make(const struct tb_io_place *place, const char *te
     DO(ssize_t, pread, (struct tb_io * io, int fd, void *buf, size_t n, off_t offset), fd, buf, n, offset)                                \
     DO(ssize_t, pwrite, (struct tb_io * io, int fd, const void *buf, size_t n, off_t offset), fd, buf, n, offset)                         \
     DO(int, will_read, (struct tb_io * io, int fd, off_t offset, size_t n), fd, offset, n)                                                \
+    DO(int, will_sync, (struct tb_io * io, int fd, off_t offset, size_t n), fd, offset, n)                                                \
     DO(int, fsync, (struct tb_io * io, int fd, bool data_only), fd, data_only)                                                            \
     DO(int, ftruncate, (struct tb_io * io, int fd, off_t length), fd, length)                                                             \
     DO(int, truncate, (struct tb_io * io, const char *path, off_t length), path, length)                                                  \

@@ -5,6 +5,7 @@
  */
 #include "fixture.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -27,14 +28,22 @@ static struct {
     char path[300];
     void (*act)(off_t offset);
     _Atomic int n_writes;
+    off_t told;     /* up to here it was told that bytes will be synced */
+    int told_error; /* what it says to that, */
+    int sync_error; /* and to the sync */
 } pfs;
 
-static ssize_t pfs_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
+static bool is_on_pfs(int fd)
 {
     char link[64], path[600] = "";
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    return readlink(link, path, sizeof(path) - 1) > 0 && strncmp(path, pfs.path, strlen(pfs.path)) == 0;
+}
+
+static ssize_t pfs_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
+{
     ssize_t w = TB_IO(io->next, pwrite, fd, buf, n, offset);
-    if (readlink(link, path, sizeof(path) - 1) <= 0 || strncmp(path, pfs.path, strlen(pfs.path)) != 0)
+    if (!is_on_pfs(fd))
         return w;
     pfs.n_writes++;
     if (pfs.act)
@@ -42,12 +51,27 @@ static ssize_t pfs_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, o
     return w;
 }
 
+/* One thread tells it, of one stretch after the other. */
+static int pfs_will_sync(struct tb_io *io, int fd, off_t offset, size_t n)
+{
+    if (!is_on_pfs(fd))
+        return TB_IO(io->next, will_sync, fd, offset, n);
+    assert_int_equal(offset, pfs.told);
+    pfs.told += (off_t)n;
+    return pfs.told_error ? pfs.told_error : TB_IO(io->next, will_sync, fd, offset, n);
+}
+
+static int pfs_fsync(struct tb_io *io, int fd, bool data_only)
+{
+    return is_on_pfs(fd) && pfs.sync_error ? pfs.sync_error : TB_IO(io->next, fsync, fd, data_only);
+}
+
 static struct fixture x;
 static int fd;
 
 static void start(uint64_t ram, uint32_t units)
 {
-    static const struct tb_io_ops ops = {.name = "pfs", .pwrite = pfs_pwrite};
+    static const struct tb_io_ops ops = {.name = "pfs", .pwrite = pfs_pwrite, .will_sync = pfs_will_sync, .fsync = pfs_fsync};
     alarm(60);
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
     x.config.organizer.enabled = false;
@@ -59,7 +83,8 @@ static void start(uint64_t ram, uint32_t units)
     }
     tb_io_layer_init(&pfs.io, &pfs.ops, &ops, tb_io_libc());
     snprintf(pfs.path, sizeof(pfs.path), "%s", x.pfs);
-    pfs.n_writes = 0;
+    pfs.n_writes = pfs.told_error = pfs.sync_error = 0;
+    pfs.told = 0;
     pfs.act = NULL;
     x.base = &pfs.io;
     fixture_start(&x);
@@ -263,12 +288,55 @@ static void leaves_a_file_that_was_unlinked_meanwhile(void **state)
     stop();
 }
 
+static void put_mib(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        put('1', 1u << 20, (off_t)i << 20);
+}
+
+static void tells_the_device_to_begin_where_a_sync_follows(void **state)
+{
+    (void)state;
+    start(64u << 20, 16);
+    uint32_t file = tb_open_of(x.engine, fd)->file;
+    put_mib(20);
+    assert_int_equal(tb_flush_file(x.engine, file, -1, false).error, 0);
+    assert_int_equal(pfs.told, 0); /* it may wait: perhaps more comes */
+    put_mib(20);
+    assert_int_equal(tb_flush_file(x.engine, file, -1, true).error, 0);
+    assert_int_equal(pfs.told, 16u << 20); /* the rest begins with the sync */
+    stop();
+}
+
+/* What the device says to a hint is no outcome, and what it says to the sync is. */
+static void only_the_sync_tells_errors(void **state)
+{
+    (void)state;
+    start(64u << 20, 16);
+    put_mib(20);
+    pfs.told_error = -ENOSPC;
+    pfs.sync_error = -EIO;
+    assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), -EIO);
+    assert_int_equal(x.engine->region.files[tb_open_of(x.engine, fd)->file].n_dirty, 20 * 16);
+    pfs.told = pfs.sync_error = 0;
+    assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
+    assert_int_equal(pfs.told, 16u << 20);
+    assert_int_equal(x.engine->region.files[tb_open_of(x.engine, fd)->file].n_dirty, 0);
+    expect_on_pfs('1', PIECE, (off_t)19 << 20);
+    tb_file_take_error(x.engine, tb_open_of(x.engine, fd)->file);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends_while_a_program_writes_and_fsyncs),    cmocka_unit_test(ends_while_fragments_change),
-        cmocka_unit_test(replays_nothing_older_than_the_flush),      cmocka_unit_test(gives_way_to_who_waits_for_the_claim),
+        cmocka_unit_test(ends_while_a_program_writes_and_fsyncs),
+        cmocka_unit_test(ends_while_fragments_change),
+        cmocka_unit_test(replays_nothing_older_than_the_flush),
+        cmocka_unit_test(gives_way_to_who_waits_for_the_claim),
         cmocka_unit_test(leaves_a_file_that_was_unlinked_meanwhile),
+        cmocka_unit_test(tells_the_device_to_begin_where_a_sync_follows),
+        cmocka_unit_test(only_the_sync_tells_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

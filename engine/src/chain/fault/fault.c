@@ -145,6 +145,7 @@ ON_NAME(int, watch, path, (struct tb_io * io, const char *path, int fd, uint32_t
 ON_NAME(int, opendir, path, (struct tb_io * io, const char *path, DIR **out), path, out)
 ON_FD(off_t, lseek, fd, (struct tb_io * io, int fd, off_t offset, int whence), fd, offset, whence)
 ON_FD(int, will_read, fd, (struct tb_io * io, int fd, off_t offset, size_t n), fd, offset, n)
+ON_FD(int, will_sync, fd, (struct tb_io * io, int fd, off_t offset, size_t n), fd, offset, n)
 ON_FD(int, fsync, fd, (struct tb_io * io, int fd, bool data_only), fd, data_only)
 ON_FD(int, ftruncate, fd, (struct tb_io * io, int fd, off_t length), fd, length)
 ON_FD(int, fstat, fd, (struct tb_io * io, int fd, struct stat *st), fd, st)
