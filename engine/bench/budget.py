@@ -7,9 +7,11 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,12 +194,12 @@ def drain_modelled(bench: Bench) -> Pairs:
 
 
 def dd_seconds(source: Path, folder: Path, streams: int) -> float:
-    """Until so many dd, which share the bytes out, have written and synced them."""
+    """From when the last of so many dd has begun until each has written and synced its part of the bytes."""
     folder.mkdir(parents=True)
     mib = DRAIN_MIB // streams
     dd = ["dd", f"if={source}", "bs=1M", f"count={mib}", "conv=fsync", "status=none"]
-    start = time.monotonic()
     started = [subprocess.Popen([*dd, f"skip={n * mib}", f"of={folder / str(n)}"]) for n in range(streams)]  # noqa: S603
+    start = time.monotonic()
     ended = [process.wait() for process in started]
     if any(ended):
         raise CannotMeasureError(f"{' '.join(dd)}: failed")
@@ -206,17 +208,33 @@ def dd_seconds(source: Path, folder: Path, streams: int) -> float:
     return seconds
 
 
-def drain_real(bench: Bench) -> Pairs:
-    """The drain's rate over that of the best number of dd that write as much and sync it."""
-    pfs, source, pairs = bench.disk / "pfs", bench.root / "source", []
-    config = bench.ram_config(pfs=pfs)
-    source.write_bytes(b"b" * DRAIN_MIB * MIB)
-    for _ in range(bench.repetitions):
-        _, stats = fill_once(bench, config, pfs, "-s", str(DRAIN_MIB))
-        seconds = min(dd_seconds(source, bench.disk / "dd", n) for n in STREAMS)
-        pairs.append((drain_rate(stats), DRAIN_MIB * MIB / seconds))
-    source.unlink()
-    return pairs
+def settled(measure: Callable[[], float]) -> float:
+    """Measure once the disk has nothing left to do: what removed files leave would meet the next sync."""
+    os.sync()
+    return measure()
+
+
+def drain_real(files: int) -> Callable[[Bench], Pairs]:
+    """The drain's rate over that of as many dd as are best by the median, which write and sync as much."""
+
+    def measure(bench: Bench) -> Pairs:
+        pfs, source = bench.disk / "pfs", bench.root / "source"
+        config, each = bench.ram_config(pfs=pfs), ("-n", str(files), "-s", str(DRAIN_MIB // files))
+        source.write_bytes(b"b" * DRAIN_MIB * MIB)
+
+        def once() -> list[float]:
+            drained = settled(lambda: drain_rate(fill_once(bench, config, pfs, *each)[1]))
+            dd = bench.disk / "dd"
+            seconds = [settled(partial(dd_seconds, source, dd, n)) for n in STREAMS]
+            return [drained, *(DRAIN_MIB * MIB / s for s in seconds)]
+
+        once()
+        rounds = [once() for _ in range(bench.repetitions)]
+        source.unlink()
+        ours, *dd = zip(*rounds, strict=True)
+        return list(zip(ours, max(dd, key=statistics.median), strict=True))
+
+    return measure
 
 
 def hierarchy(bench: Bench, policy: str, mib: int) -> list[tuple[float, dict[str, Any]]]:
@@ -326,7 +344,8 @@ def budget() -> list[Row]:
         Row("open + close, buffered file on disk", backing, "at most", 1.5, open_close(True, on_disk=True)),
         Row("open + close, unmanaged file", backing, "at most", 1.4, open_close(False)),
         Row("drain to a modelled PFS", "the model's rate", "at least", 0.9, drain_modelled),
-        Row("drain to a real file system", dd, "at least", 0.95, drain_real),
+        Row("drain to a real file system", dd, "at least", 0.95, drain_real(1)),
+        Row("drain of four files to a real file system", dd, "at least", 0.95, drain_real(4)),
     ]
     for policy in ("max-bandwidth", "hot-data", "user-defined", "round-robin", "minimize-io-time"):
         time_is = "the policy's own predicted time"
