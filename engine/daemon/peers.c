@@ -31,8 +31,8 @@
 #include "shared/local.h"
 #include "shared/requests.h"
 
-#define RELAYS 4             /* of requests about files, */
-#define CARRIERS TB_REQUESTS /* and about bytes of remote buffers: each has a thread */
+#define RELAYS TB_REQUESTS   /* of requests about files: each has a thread, so that no commit waits for what is read ahead; */
+#define CARRIERS TB_REQUESTS /* and about bytes of remote buffers */
 #define SHOW_NS 200000000    /* between looks at the other nodes, a few at a time */
 #define SHOW_AT_ONCE 16u
 #define START_MS 60000
@@ -46,7 +46,7 @@ struct peers {
     _Atomic uint64_t lent[TB_NET_NODES_MAX]; /* what each other node uses of that, as it told last */
     _Atomic uint64_t answered;               /* messages of other nodes, those about the nodes' state left out */
     _Atomic bool stop, ended;
-    pthread_t relay[TB_REQUESTS + CARRIERS], show;
+    pthread_t relay[RELAYS + CARRIERS], show;
     uint32_t n_relays;
     bool shows;
 };
@@ -250,10 +250,9 @@ static int begin_threads(struct peers *p)
 {
     const struct tb_config *c = &p->engine->header->config;
     bool remote = tb_config_remote_tier(c) < c->n_tiers;
-    uint32_t relays = c->copies > 1 ? TB_REQUESTS : RELAYS,
-             n = relays + (remote ? CARRIERS : 0); /* a commit that sends copies takes long */
+    uint32_t n = RELAYS + (remote ? CARRIERS : 0);
     int rc = 0;
-    while (p->n_relays < n && !(rc = pthread_create(&p->relay[p->n_relays], NULL, p->n_relays < relays ? relay_loop : carrier_loop, p)))
+    while (p->n_relays < n && !(rc = pthread_create(&p->relay[p->n_relays], NULL, p->n_relays < RELAYS ? relay_loop : carrier_loop, p)))
         p->n_relays++;
     if (!rc && !(rc = pthread_create(&p->show, NULL, show_loop, p)))
         p->shows = true;

@@ -2,7 +2,8 @@
  * Bytes of a shared file that one thread fetched from other nodes (flush/remote.h). They are asked for in pieces, several at once, so
  * that one is copied to the program while the next ones are on their way. For the length of one call they stay where the daemon put
  * them, in the answers to the requests, and are read from there once the chunk's lock is held again; where requests are scarce, in the
- * thread's own memory. They are void as soon as the file's counts say that another node has committed newer ones.
+ * thread's own memory. They are void as soon as the file's counts say that another node has committed newer ones. Of reads that follow each
+ * other the next pieces are asked for before the program does (flush/read_ahead.h).
  */
 #include "flush/remote.h"
 
@@ -12,7 +13,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "buffer/map.h"
+#include "flush/read_ahead.h"
+#include "flush/stamp.h"
 #include "shared/commit.h"
 #include "shared/requests.h"
 
@@ -21,23 +23,18 @@
 #define AT_ONCE 4u         /* pieces; also the most that stay in their requests */
 #define AGAIN_NS 1000000   /* between two tries */
 
-/* Counts of a file. If one of them has moved since the fetch, bytes may be missing both in the buffers and in what was fetched. */
-struct stamp {
-    uint64_t known;
-    uint32_t n_let_go, n_cleaned, n_spilled;
-};
-
 /* One request. Its answer is of [lo, until); the bytes are at `bytes`, in the request, or NULL: in the thread's memory. */
 struct piece {
     struct tb_request *request;
     uint64_t lo, until;
     char *bytes;
+    uint64_t ahead; /* up to where the answer goes, if it was asked ahead; else 0 */
 };
 
 static _Thread_local struct {
     const tb_engine *engine; /* NULL: nothing whole is here */
     uint32_t file;
-    struct stamp stamp; /* before */
+    struct tb_stamp stamp; /* before */
     uint64_t lo, hi;
     char *own; /* the thread's memory for all of [lo, hi), made when it is needed */
     struct piece piece[AT_ONCE];
@@ -53,27 +50,24 @@ struct answer {
     struct tb_wire_extent extent[TB_WIRE_MOST_FETCHED];
 };
 
+/* One that was asked ahead, and has bytes for the next read, waits for that. */
+static void release(const struct piece *p)
+{
+    if (p->ahead > fetched.from + fetched.size)
+        tb_ask_put_back(p->request);
+    else
+        tb_ask_give(p->request);
+}
+
 /* Given back at once, and not kept for the thread: most threads fetch nothing. */
 void tb_remote_drop(void)
 {
     for (uint32_t i = 0; i < fetched.n; i++)
-        tb_ask_give(fetched.piece[i].request);
+        release(&fetched.piece[i]);
     fetched.n = 0;
     free(fetched.own);
     fetched.own = NULL;
     fetched.engine = NULL;
-}
-
-static struct stamp stamp_of(const tb_engine *e, uint32_t file, uint64_t offset)
-{
-    const struct tb_file_nodes *f = &e->region.file_nodes[file];
-    const struct tb_chunk_lock *chunk = &e->region.locks->chunk[tb_chunk_of(e, file, offset).stripe];
-    return (struct stamp){f->known, f->n_let_go, f->n_cleaned, *(const volatile uint32_t *)&chunk->n_spilled};
-}
-
-static bool is_same(struct stamp a, struct stamp b)
-{
-    return a.known == b.known && a.n_let_go == b.n_let_go && a.n_cleaned == b.n_cleaned && a.n_spilled == b.n_spilled;
 }
 
 /* The part of a piece that is asked for, too. */
@@ -92,8 +86,10 @@ static bool is_in_place(const char *to, uint64_t n, uint64_t offset)
 
 static bool is_here(const struct tb_target *t, uint64_t n, uint64_t offset)
 {
-    return fetched.engine == t->engine && fetched.file == t->file && offset >= fetched.lo && offset + n <= fetched.hi &&
-           is_same(fetched.stamp, stamp_of(t->engine, t->file, offset));
+    if (fetched.engine != t->engine || fetched.file != t->file || offset < fetched.lo || offset + n > fetched.hi)
+        return false;
+    struct tb_stamp now = tb_stamp_of(t->engine, t->file, offset);
+    return tb_stamp_is(&fetched.stamp, &now);
 }
 
 bool tb_remote_give(const struct tb_target *t, void *to, uint64_t n, uint64_t offset)
@@ -150,7 +146,7 @@ static int move_home(struct piece *p)
     char *to = own_at(p->lo);
     if (to)
         memcpy(to, p->bytes, p->until - p->lo);
-    tb_ask_give(p->request);
+    release(p);
     p->request = NULL;
     p->bytes = to;
     return to ? 0 : -ENOMEM;
@@ -180,18 +176,24 @@ static int mix(struct tb_target *t, const struct answer *a, struct piece *p)
 }
 
 /* What another node said is not believed to be whole: lengths and bounds are checked, and all that is wrong is EIO. */
+static int read_answer(struct piece *p, int64_t n, uint64_t hi, struct answer *a)
+{
+    char *got = p->request->bytes;
+    memcpy(&a->told, got, sizeof(a->told));
+    if (n < (int64_t)sizeof(a->told) || a->told.n > TB_WIRE_MOST_FETCHED || a->told.before <= p->lo || a->told.before > hi)
+        return -EIO;
+    p->until = a->told.before;
+    p->bytes = got + head_of(&a->told);
+    memcpy(a->extent, got + sizeof(a->told), a->told.n * sizeof(*a->extent));
+    return a->told.n && n < (int64_t)(head_of(&a->told) + (p->until - p->lo)) ? -EIO : 0;
+}
+
 static int take_in(struct tb_target *t, struct piece *p, int64_t n, uint64_t hi)
 {
     struct answer a;
-    char *got = p->request->bytes;
-    memcpy(&a.told, got, sizeof(a.told));
-    if (n < (int64_t)sizeof(a.told) || a.told.n > TB_WIRE_MOST_FETCHED || a.told.before <= p->lo || a.told.before > hi)
-        return -EIO;
-    p->until = a.told.before;
-    p->bytes = got + head_of(&a.told);
-    memcpy(a.extent, got + sizeof(a.told), a.told.n * sizeof(*a.extent));
-    if (a.told.n && n < (int64_t)(head_of(&a.told) + (p->until - p->lo)))
-        return -EIO;
+    int rc = read_answer(p, n, hi, &a);
+    if (rc)
+        return rc;
     uint64_t rest = beside(&a, p->lo, p->until);
     t->engine->header->totals.remote_read += p->until - p->lo - rest;
     return rest ? mix(t, &a, p) : 0;
@@ -264,10 +266,9 @@ static void leave(struct piece *p, uint32_t n)
 }
 
 /* Up to AT_ONCE pieces, each of `size` bytes but the last. The first has a request in any case; the others where one is spare. */
-static int fetch_some(struct tb_target *t, uint64_t lo, uint64_t hi, uint64_t size)
+static int fetch_some(struct tb_target *t, uint64_t lo, uint64_t hi, uint64_t size, uint64_t until)
 {
     struct piece p[AT_ONCE] = {0};
-    uint64_t until = tb_now_ns() + TB_FETCH_SECONDS * 1000000000ull; /* of all of them: no read waits for longer */
     uint32_t n = 0;
     int rc = 0;
     for (uint64_t at = lo; at < hi && n < AT_ONCE; at += size, n++) {
@@ -286,6 +287,43 @@ static int fetch_some(struct tb_target *t, uint64_t lo, uint64_t hi, uint64_t si
     return rc;
 }
 
+/*
+ * 1: what was asked ahead has byte `at`, and the piece is what this read wants of that. 0: no answer has it, or one that lacks some bytes: those
+ * are on the PFS, and may have changed since.
+ */
+static int take_ahead(struct tb_target *t, uint64_t at, uint64_t hi, uint64_t until, struct piece *p)
+{
+    struct tb_ahead got;
+    struct answer a;
+    if (!tb_read_ahead_take(t, at, &fetched.stamp, until, &got))
+        return 0;
+    if (got.n < 0)
+        return (int)got.n;
+    *p = (struct piece){.request = got.request, .lo = got.lo, .ahead = got.hi};
+    if (read_answer(p, got.n, got.hi, &a) || p->until != got.hi || beside(&a, p->lo, p->until)) {
+        tb_ask_give(p->request);
+        tb_read_ahead_stop();
+        return 0;
+    }
+    p->bytes += at - p->lo;
+    p->lo = at;
+    p->until = hi < p->until ? hi : p->until;
+    t->engine->header->totals.remote_read += p->until - p->lo;
+    return 1;
+}
+
+/* What of [*at, hi) came ahead, from its first byte on. */
+static int fetch_ahead(struct tb_target *t, uint64_t *at, uint64_t hi, uint64_t until)
+{
+    struct piece p;
+    int rc = 1;
+    while (*at < hi && rc > 0 && (rc = take_ahead(t, *at, hi, until, &p)) > 0) {
+        *at = p.until;
+        rc = keep(&p) ? -ENOMEM : 1;
+    }
+    return rc < 0 ? rc : 0;
+}
+
 /* So that pieces are alike, and of whole pages. */
 static uint64_t size_of_pieces(const tb_engine *e, uint64_t n)
 {
@@ -294,23 +332,32 @@ static uint64_t size_of_pieces(const tb_engine *e, uint64_t n)
     return (n / PAGE + pieces - 1) / pieces * PAGE;
 }
 
-/* Whole pages, since staging keeps whole pages (tiering/stage.c). The stamp is taken first. */
+static int fetch_rest(struct tb_target *t, uint64_t at, uint64_t hi, uint64_t until)
+{
+    uint64_t size = size_of_pieces(t->engine, hi - at);
+    int rc = 0;
+    for (; at < hi && !rc; at += AT_ONCE * size) {
+        rc = move_all_home(); /* of earlier ones: their requests are needed */
+        rc = rc ? rc : fetch_some(t, at, hi - at < AT_ONCE * size ? hi : at + AT_ONCE * size, size, until);
+    }
+    return rc;
+}
+
+/* Whole pages, since staging keeps whole pages (tiering/stage.c). The stamp is taken first. No read waits for longer than the one deadline. */
 int tb_remote_fetch(struct tb_target *t, uint64_t offset, uint64_t n, char *to)
 {
     tb_engine *e = t->engine;
-    uint64_t lo = offset / PAGE * PAGE, hi = (offset + n + PAGE - 1) / PAGE * PAGE, size = size_of_pieces(e, hi - lo);
-    int rc = 0;
+    uint64_t lo = offset / PAGE * PAGE, hi = (offset + n + PAGE - 1) / PAGE * PAGE, at = lo;
+    uint64_t until = tb_now_ns() + TB_FETCH_SECONDS * 1000000000ull;
     tb_remote_drop();
-    fetched.stamp = stamp_of(e, t->file, offset);
+    fetched.stamp = tb_stamp_of(e, t->file, offset);
     fetched.lo = lo;
     fetched.hi = hi;
     fetched.to = to;
     fetched.from = offset;
     fetched.size = n;
-    for (uint64_t at = lo; at < hi && !rc; at += AT_ONCE * size) {
-        rc = move_all_home(); /* of earlier ones: their requests are needed */
-        rc = rc ? rc : fetch_some(t, at, hi - at < AT_ONCE * size ? hi : at + AT_ONCE * size, size);
-    }
+    int rc = to ? fetch_ahead(t, &at, hi, until) : 0;
+    rc = rc || at == hi ? rc : fetch_rest(t, at, hi, until);
     if (rc) {
         tb_remote_drop();
         return rc;
@@ -318,4 +365,11 @@ int tb_remote_fetch(struct tb_target *t, uint64_t offset, uint64_t n, char *to)
     fetched.engine = e;
     fetched.file = t->file;
     return 0;
+}
+
+void tb_remote_end(struct tb_target *t, uint64_t offset, uint64_t n)
+{
+    tb_remote_drop();
+    if (n)
+        tb_read_ahead_go_on(t, offset, n, size_of_pieces(t->engine, t->engine->header->chunk.bytes));
 }

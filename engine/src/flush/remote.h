@@ -14,6 +14,8 @@
  */
 int tb_remote_fetch(struct tb_target *t, uint64_t offset, uint64_t n, char *to);
 void tb_remote_drop(void);
+/* The drop of a read that is over, of `n` bytes (0: it failed). The ones after these may be asked for now (flush/read_ahead.h). */
+void tb_remote_end(struct tb_target *t, uint64_t offset, uint64_t n);
 /*
  * Locked by the chunk. From what was fetched. False: that is not all of it, or it may be old: since before the fetch some of
  * the file went to the PFS from here, and may have left its buffer, or went for another node's bytes.

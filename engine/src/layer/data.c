@@ -555,7 +555,7 @@ static int read_remote(struct tb_target *t, char *to, size_t n, uint64_t offset)
         rc = tb_remote_fetch(t, offset, n, to);
         rc = rc ? rc : read_chunk(t, to, n, offset);
     }
-    tb_remote_drop();
+    tb_remote_end(t, offset, rc ? 0 : n);
     return rc == -EREMOTE ? -EIO : rc;
 }
 

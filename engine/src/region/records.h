@@ -270,19 +270,32 @@ enum tb_desk { TB_DESK_FILES, TB_DESK_BYTES, TB_DESKS };
 #define TB_REQUESTS 8u                   /* of a desk */
 #define TB_REQUEST_BYTES_MIN (68u << 10) /* 64 KiB in one piece */
 #define TB_REQUEST_BYTES_MAX ((1u << 20) + (64u << 10))
-enum tb_request_state { TB_REQUEST_FREE = 0, TB_REQUEST_TAKEN, TB_REQUEST_ASKED, TB_REQUEST_SERVED, TB_REQUEST_ANSWERED, TB_REQUEST_LEFT };
+enum tb_request_state {
+    TB_REQUEST_FREE = 0,
+    TB_REQUEST_TAKEN,
+    TB_REQUEST_ASKED,
+    TB_REQUEST_SERVED,
+    TB_REQUEST_ANSWERED,
+    TB_REQUEST_LEFT,
+    TB_REQUEST_AHEAD
+};
 /*
  * What a client asks of its daemon, which asks other nodes: shared/requests.h.
  * Owner: shared/requests.c.  No lock: the process that moves `state` from the value that it saw has the record.
  * Invariants:
  *   FREE -> TAKEN by `client` -> ASKED -> SERVED by the daemon -> ANSWERED -> FREE by the client
  *   LEFT: the client gave up or was killed while it was SERVED; the daemon frees it
+ *   AHEAD in place of ANSWERED where is_ahead: it has its answer and is nobody's (client = 0), so no kill leaves it behind. It becomes
+ *   TAKEN by the client that knows its number, or, when it is old, by any other one
  */
 struct tb_request {
     _Atomic uint32_t state; /* futex word */
     _Atomic uint32_t client;
-    uint32_t n;     /* bytes of the request, */
-    int64_t answer; /* then of the answer, or -errno */
+    _Atomic uint32_t number;    /* of its uses: moves each time when it is taken from the free ones */
+    uint32_t n;                 /* bytes of the request, */
+    int64_t answer;             /* then of the answer, or -errno */
+    _Atomic uint64_t rested_ns; /* since when it is AHEAD */
+    bool is_ahead;              /* of this use */
     char bytes[] __attribute__((aligned(64)));
 };
 

@@ -47,13 +47,22 @@ size_t tb_ask_room(const tb_engine *e)
     return e->region.request_bytes - sizeof(struct tb_request) - sizeof(struct tb_wire) - sizeof(struct tb_told);
 }
 
+/* What was asked ahead and is not wanted for long counts as free. */
+static bool counts_as_free(const struct tb_request *r, uint32_t state)
+{
+    return state == TB_REQUEST_FREE || (state == TB_REQUEST_AHEAD && tb_now_ns() - r->rested_ns > TB_AHEAD_NS);
+}
+
 /* NULL: all from `first` on are in use. The client is noted at once, so that a request of a killed client can be found. */
 static struct tb_request *take_free(tb_engine *e, enum tb_desk desk, uint32_t first)
 {
     for (uint32_t i = desk * TB_REQUESTS + first; i < end_of(e, desk); i++) {
         struct tb_request *r = request_at(e, i);
-        if (r->state == TB_REQUEST_FREE && moves(r, TB_REQUEST_FREE, TB_REQUEST_TAKEN)) {
+        uint32_t state = r->state;
+        if (counts_as_free(r, state) && moves(r, state, TB_REQUEST_TAKEN)) {
             r->client = e->slot + 1;
+            r->number++; /* before it is asked: what was asked ahead by it is void */
+            r->is_ahead = false;
             return r;
         }
     }
@@ -150,6 +159,69 @@ struct tb_request *tb_ask_begin(tb_engine *e, const struct tb_wire *w, uint64_t 
     return r;
 }
 
+/* Nobody's before it is asked: a client that is killed leaves nothing that would have to be found. */
+bool tb_ask_ahead(tb_engine *e, const struct tb_wire *w, struct tb_asked *out)
+{
+    struct tb_request *r = tb_daemon_is_alive(e->header) ? take_free(e, desk_of(w), TB_REQUESTS / 2) : NULL;
+    if (!r)
+        return false;
+    *out = (struct tb_asked){r, r->number};
+    r->is_ahead = true;
+    r->client = 0;
+    send(e, r, w, NULL, 0);
+    return true;
+}
+
+/* 1: the caller's; 0: not answered yet; -ENOENT: taken for something else, by whoever moved it first. */
+static int try_claim(tb_engine *e, const struct tb_asked *a, uint32_t *state)
+{
+    struct tb_request *r = a->request;
+    *state = r->state;
+    if (r->number != a->number || (*state != TB_REQUEST_ASKED && *state != TB_REQUEST_SERVED && *state != TB_REQUEST_AHEAD))
+        return -ENOENT;
+    if (*state != TB_REQUEST_AHEAD || !moves(r, TB_REQUEST_AHEAD, TB_REQUEST_TAKEN))
+        return 0;
+    r->client = e->slot + 1;
+    if (r->number == a->number)
+        return 1;
+    tb_ask_give(r); /* another caller's, asked ahead since: it asks again */
+    return -ENOENT;
+}
+
+int64_t tb_ask_claim(tb_engine *e, const struct tb_asked *a, uint64_t until)
+{
+    uint32_t state;
+    int rc;
+    while ((rc = try_claim(e, a, &state)) == 0) {
+        if (tb_now_ns() > until || !tb_daemon_is_alive(e->header))
+            return -EIO;
+        if (state != TB_REQUEST_AHEAD)
+            tb_event_wait(&a->request->state, state, LOOK_NS);
+    }
+    if (rc < 0)
+        return rc;
+    if (a->request->answer >= 0)
+        return a->request->answer;
+    tb_ask_give(a->request);
+    return -ENOENT;
+}
+
+/* Last the state: from then on any client may have it. */
+void tb_ask_put_back(struct tb_request *r)
+{
+    assert(r->is_ahead && r->state == TB_REQUEST_TAKEN);
+    r->client = 0;
+    r->rested_ns = tb_now_ns();
+    r->state = TB_REQUEST_AHEAD;
+}
+
+void tb_ask_forget(tb_engine *e, const struct tb_asked *a)
+{
+    uint32_t state;
+    if (try_claim(e, a, &state) == 1)
+        tb_ask_give(a->request);
+}
+
 int64_t tb_ask_for(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room, uint64_t seconds)
 {
     uint64_t until = tb_now_ns() + seconds * 1000000000u;
@@ -188,7 +260,8 @@ void tb_request_answer(struct tb_request *r, int64_t answer)
 {
     assert(r->state == TB_REQUEST_SERVED || r->state == TB_REQUEST_LEFT);
     r->answer = answer;
-    if (moves(r, TB_REQUEST_SERVED, TB_REQUEST_ANSWERED))
+    r->rested_ns = r->is_ahead ? tb_now_ns() : 0;
+    if (moves(r, TB_REQUEST_SERVED, r->is_ahead ? TB_REQUEST_AHEAD : TB_REQUEST_ANSWERED))
         tb_event_wake(&r->state);
     else
         r->state = TB_REQUEST_FREE;

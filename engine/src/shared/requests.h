@@ -33,6 +33,26 @@ void tb_ask_give(struct tb_request *r);
 /* Of a request that was not awaited. */
 void tb_ask_leave(struct tb_request *r);
 
+/*
+ * What a program may want soon. It is asked for by a spare request, and is nobody's from then on: an answer that no caller comes for is
+ * in nobody's way after TB_AHEAD_NS, since the request counts as free then.
+ */
+#define TB_AHEAD_NS 100000000
+struct tb_asked {
+    struct tb_request *request;
+    uint32_t number; /* of this use of the request */
+};
+/* False: none was spare. */
+bool tb_ask_ahead(tb_engine *e, const struct tb_wire *w, struct tb_asked *out);
+/*
+ * The answer's length: the request is the caller's as after tb_ask_end, until it is given back, or put back for later. -ENOENT: there is no
+ * answer, or no more; ask without it. -EIO: no answer came in time.
+ */
+int64_t tb_ask_claim(tb_engine *e, const struct tb_asked *a, uint64_t until);
+void tb_ask_put_back(struct tb_request *r);
+/* It is not wanted any more. */
+void tb_ask_forget(tb_engine *e, const struct tb_asked *a);
+
 /* The daemon: the next request of that desk, or NULL after a moment without one. Then its answer is in `bytes`: its length, or -errno. */
 struct tb_request *tb_request_take(tb_engine *e, enum tb_desk desk);
 void tb_request_answer(struct tb_request *r, int64_t answer);
