@@ -97,6 +97,11 @@ static bool may_be_elsewhere(const struct tb_target *t)
     return tb_is_shared(t->engine, &t->engine->region.files[t->file]) && tb_is_elsewhere(t->engine, t->file);
 }
 
+bool tb_target_is_here(const struct tb_target *t, uint64_t n, uint64_t offset)
+{
+    return !may_be_elsewhere(t) || tb_remote_has(t, n, offset);
+}
+
 int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
 {
     if (!may_be_elsewhere(t))

@@ -34,6 +34,8 @@ bool tb_target_is_named(tb_engine *e, uint32_t file);
 int tb_target_read_pfs(struct tb_target *t, void *to, size_t n, uint64_t offset);
 /* The same, but where other nodes have newer bytes of a shared file: those. -EREMOTE: they must be fetched first (flush/remote.h). */
 int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset);
+/* It is not -EREMOTE. */
+bool tb_target_is_here(const struct tb_target *t, uint64_t n, uint64_t offset);
 /* The same to the program's own memory, of bytes that stay nowhere else. */
 int tb_target_read_out(struct tb_target *t, void *to, size_t n, uint64_t offset);
 /* Bytes between buffered ones, by the caller's descriptor if it has one: the device is not asked for what is past the end. */

@@ -84,7 +84,7 @@ static bool is_in_place(const char *to, uint64_t n, uint64_t offset)
     return fetched.to && offset >= fetched.from && offset + n <= fetched.from + fetched.size && to == fetched.to + (offset - fetched.from);
 }
 
-static bool is_here(const struct tb_target *t, uint64_t n, uint64_t offset)
+bool tb_remote_has(const struct tb_target *t, uint64_t n, uint64_t offset)
 {
     if (fetched.engine != t->engine || fetched.file != t->file || offset < fetched.lo || offset + n > fetched.hi)
         return false;
@@ -94,12 +94,12 @@ static bool is_here(const struct tb_target *t, uint64_t n, uint64_t offset)
 
 bool tb_remote_give(const struct tb_target *t, void *to, uint64_t n, uint64_t offset)
 {
-    return (is_in_place(to, n, offset) && is_here(t, n, offset)) || tb_remote_copy(t, to, n, offset);
+    return (is_in_place(to, n, offset) && tb_remote_has(t, n, offset)) || tb_remote_copy(t, to, n, offset);
 }
 
 bool tb_remote_copy(const struct tb_target *t, void *to, uint64_t n, uint64_t offset)
 {
-    if (!is_here(t, n, offset))
+    if (!tb_remote_has(t, n, offset))
         return false;
     if (fetched.own) /* what is in requests is copied over it */
         memcpy(to, fetched.own + (offset - fetched.lo), n);

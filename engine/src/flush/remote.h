@@ -17,9 +17,11 @@ void tb_remote_drop(void);
 /* The drop of a read that is over, of `n` bytes (0: it failed). The ones after these may be asked for now (flush/read_ahead.h). */
 void tb_remote_end(struct tb_target *t, uint64_t offset, uint64_t n);
 /*
- * Locked by the chunk. From what was fetched. False: that is not all of it, or it may be old: since before the fetch some of
- * the file went to the PFS from here, and may have left its buffer, or went for another node's bytes.
+ * Locked by the chunk. All of it was fetched, and can't be old: since before the fetch none of the file went to the PFS from here, and may
+ * have left its buffer, or went for another node's bytes.
  */
+bool tb_remote_has(const struct tb_target *t, uint64_t n, uint64_t offset);
+/* Locked by the chunk. Copies what was fetched. False: it has not all. */
 bool tb_remote_copy(const struct tb_target *t, void *to, uint64_t n, uint64_t offset);
 /*
  * The same of bytes that go to the program and stay nowhere else: they may be in their place since they came. Other threads of the

@@ -102,6 +102,8 @@ int tb_stage_read(struct tb_target *t, char *to, uint64_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
     uint32_t voided = e->header->movement.voided; /* before the file's flags are asked */
+    if (!tb_target_is_here(t, n, offset))
+        return -EREMOTE; /* the caller comes again, and that is no second miss */
     if (!tb_stage_wanted(t, offset, n))
         return tb_target_read_out(t, to, n, offset);
     struct tb_staging s = {.voided = voided, .heat = TB_HEAT_READ, .limit = TB_HEAT_READ, .keep = t->hint == TB_HINT_KEEP};

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -31,6 +32,7 @@ static _Atomic bool ends;
 static _Atomic uint32_t n_asked;
 static _Atomic uint8_t commit;            /* its bytes say which commit they are of, and where they are */
 static int (*_Atomic delay)(uint64_t lo); /* milliseconds by the test's clock; NEVER */
+static void (*_Atomic before_answer)(uint64_t lo);
 static struct tb_wire asked[256];
 
 /* So many times as fast as it is: what takes seconds is tried in less. */
@@ -81,8 +83,12 @@ static void *serve(void *arg)
         memcpy(&w, r->bytes, sizeof(w));
         asked[n_asked % 256] = w;
         n_asked++;
-        if (delay)
-            pause_ms(delay(w.lo));
+        void (*act)(uint64_t) = atomic_load(&before_answer);
+        int (*takes)(uint64_t) = atomic_load(&delay);
+        if (act)
+            act(w.lo);
+        if (takes)
+            pause_ms(takes(w.lo));
         tb_request_answer(r, fill(r->bytes, &w));
     }
     return arg;
@@ -95,7 +101,6 @@ static void start(bool answers, uint32_t copies)
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
     x.config.several_nodes = TB_NODES_SHARED;
     x.config.copies = copies;
-    x.config.organizer.enabled = false;
     fixture_start(&x);
     x.engine->shared_device = 0;
     int made = open(fixture_path(&x, "file"), O_RDWR | O_CREAT, 0600);
@@ -112,6 +117,7 @@ static void start(bool answers, uint32_t copies)
     n_asked = 0;
     commit = 1;
     delay = NULL;
+    before_answer = NULL;
     if (answers)
         assert_int_equal(pthread_create(&daemon_thread, NULL, serve, NULL), 0);
     else
@@ -187,6 +193,34 @@ static void test_a_read_ends_without_spare_requests(void **state)
 }
 
 /* --- pieces ------------------------------------------------------------------------------------------------ */
+
+/* Another thread of the program writes there as soon as the first piece has come. */
+TB_UNLOCKED static void scribble(uint64_t lo)
+{
+    if (lo % CHUNK == 0)
+        return;
+    while ((uint8_t)bytes[100] != byte_at(1, 100) && !ends)
+        nanosleep(&(struct timespec){0, 10000}, NULL);
+    memset(bytes, 0x5a, 4096);
+}
+
+static void test_what_stays_in_a_buffer_is_not_of_the_programs_memory(void **state)
+{
+    (void)state;
+    start(true, 1);
+    x.engine->header->config.organizer.enabled = true;
+    read_right(CHUNK, 0, 1); /* missed once: the next miss is staged */
+    assert_int_equal(x.engine->header->totals.staged, 0);
+    memset(bytes, 0, CHUNK);
+    before_answer = scribble;
+    assert_int_equal(TB_IO(x.io, pread, fd, bytes, CHUNK, 0), CHUNK);
+    before_answer = NULL;
+    assert_int_equal(x.engine->header->totals.staged, CHUNK);
+    uint32_t before = n_asked;
+    read_right(CHUNK, 0, 1);
+    assert_int_equal(n_asked, before); /* from the buffer */
+    stop();
+}
 
 static int six_seconds(uint64_t lo)
 {
@@ -383,6 +417,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spare_requests_are_half_of_them),
         cmocka_unit_test(test_a_read_ends_without_spare_requests),
+        cmocka_unit_test(test_what_stays_in_a_buffer_is_not_of_the_programs_memory),
         cmocka_unit_test(test_all_pieces_of_a_read_have_one_deadline),
         cmocka_unit_test(test_the_next_pieces_are_asked_for_before_the_program_reads_them),
         cmocka_unit_test(test_small_reads_share_a_piece),
