@@ -49,6 +49,13 @@ def test_costs_are_fitted_on_two_nodes_and_checked_on_more() -> None:
     assert not any(c.within for c in scaling.against_measured(less, costs) if "messages" in c.what)
 
 
+def test_a_message_costs_what_those_that_were_counted_did() -> None:
+    by_chance = [x | {"messages": 1.25 * x["messages"]} if x["nodes"] == 2 else x for x in lines()[:-1]]
+    costs = scaling.fit(by_chance, FILE)
+    assert costs.commit.message_s == pytest.approx(80e-6 / 1.25)
+    assert costs.read.message_s == pytest.approx(100e-6 / 1.25)
+
+
 def test_the_nvme_of_1100_nodes_is_met_and_gpfs_is_not() -> None:
     found = {c.what.split(",")[0] + " " + c.what.split()[2]: c for c in scaling.against_published()}
     assert found["Summit's NVMe write"].error == pytest.approx(1100 * 4173.36 / 2 / 2228057.73 - 1)
