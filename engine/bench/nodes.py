@@ -7,9 +7,10 @@ socket does the same with nothing in between; fi_pingpong (libfabric-bin) sends 
 the provider itself, and half of its time counts. Rates, as one over seconds.
 
 As root also operations of programs with `nodes: shared` (several/shared.py): their cost with 1 to 8 nodes and
-1 to 64 ranks, what a second copy adds to a commit, messages, and memory of keepers. Prints as bench.py does,
-writes OUT_DIR/nodes-<time>.json with `costs`, from which `tierbench project --measured` goes on. What is not
-here is left out by name.
+1 to 64 ranks, what a second copy adds to a commit, messages, and memory of keepers; and reads of another
+node's file over a link of a modelled rate (several/link.py). Prints as bench.py does, writes
+OUT_DIR/nodes-<time>.json with `costs`, from which `tierbench project --measured` goes on. What is not here is
+left out by name.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 from rows import CannotMeasureError, Pairs, Row
 from session import chosen, finish, measuring, parse, provenance, run
 from setting import MIB, Bench
-from several import shared
+from several import link, shared
 
 BUDGET = 0.8
 PROVIDERS = ("tcp", "tcp;ofi_rxm", "shm")
@@ -137,16 +138,24 @@ def raw_rate(size: int) -> Callable[[Bench], float]:
     return lambda bench: call_rate(bench, "raw", size, 1)
 
 
+def of_reads(size: int) -> float | None:
+    """The budget."""
+    return BUDGET if size == MIB else None
+
+
 def of_programs(jobs: shared.Jobs, twice: shared.Jobs) -> list[Row]:
     """What programs see, where nodes can be made."""
     if not shared.can_have_nodes():
         print("left out, needs root and the right to make namespaces: nodes: shared")
         return []
     raw = [
-        shared.against_raw(jobs, f"read {NAMES[size]}", raw_rate(size), BUDGET if size == MIB else None)
-        for size in CALLS
+        shared.against_raw(jobs, name, raw_rate(size), of_reads(size))
+        for name, size in link.OPERATIONS.items()
     ]
-    return shared.rows(jobs, twice) + raw
+    if not link.can_limit():
+        print("left out, needs ip, tc and a kernel with veth and tbf: a link of a modelled rate")
+        return shared.rows(jobs, twice) + raw
+    return shared.rows(jobs, twice) + raw + link.rows(of_reads)
 
 
 def all_rows(build: Path, jobs: shared.Jobs, twice: shared.Jobs) -> list[Row]:

@@ -1,14 +1,18 @@
 /*
- * What a call to another node costs: tb-net-cost FOLDER WAY BYTES CALLS AT_ONCE
+ * What a call to another node costs: tb-net-cost FOLDER WAY BYTES CALLS AT_ONCE [NAMESPACE ADDRESS]
  *
  * Two processes of this machine; one asks for BYTES by a request of 64 bytes, CALLS times, AT_ONCE from threads of its own.
  * WAY is `raw` (blocking sockets, one a thread, nothing in between) or a provider of the network. Prints the
- * nanoseconds that it took, all calls together. FOLDER is a private one, with a secret where WAY is a provider.
+ * nanoseconds that it took, all calls together. FOLDER is a private one, with a secret where WAY is a provider. With `raw` the process that
+ * answers may be in another network: NAMESPACE is its file in /proc, ADDRESS its own there.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -178,21 +182,40 @@ static pid_t start_other(struct task *t, int listener)
         pause();
 }
 
-static int listen_raw(struct task *t)
+static int listen_raw(struct task *t, const char *address)
 {
     socklen_t size = sizeof(t->raw);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    t->raw = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    if (bind(fd, (struct sockaddr *)&t->raw, size) || listen(fd, THREADS_MAX) || getsockname(fd, (struct sockaddr *)&t->raw, &size))
-        fail("listen");
+    t->raw = (struct sockaddr_in){.sin_family = AF_INET};
+    if (inet_pton(AF_INET, address, &t->raw.sin_addr) != 1 || bind(fd, (struct sockaddr *)&t->raw, size) || listen(fd, THREADS_MAX) ||
+        getsockname(fd, (struct sockaddr *)&t->raw, &size))
+        fail(address);
     return fd;
+}
+
+static void enter(int space)
+{
+    if (space < 0 || setns(space, CLONE_NEWNET))
+        fail("network namespace");
+}
+
+/* A socket stays in the network that it was made in. */
+static int listen_there(struct task *t, const char *namespace, const char *address)
+{
+    int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), there = open(namespace, O_RDONLY | O_CLOEXEC);
+    enter(there);
+    int listener = listen_raw(t, address);
+    enter(here);
+    close(here);
+    close(there);
+    return listener;
 }
 
 int main(int argc, char **argv)
 {
     struct tb_error err;
-    if (argc != 6)
-        return fprintf(stderr, "usage: tb-net-cost FOLDER raw|PROVIDER BYTES CALLS AT_ONCE\n"), 2;
+    if (argc != 6 && argc != 8)
+        return fprintf(stderr, "usage: tb-net-cost FOLDER raw|PROVIDER BYTES CALLS AT_ONCE [NAMESPACE ADDRESS]\n"), 2;
     struct task t = {.folder = argv[1], .way = argv[2], .bytes = (size_t)atol(argv[3]), .calls = atol(argv[4])};
     t.at_once = (unsigned)atoi(argv[5]);
     if (t.at_once < 1 || t.at_once > THREADS_MAX || t.bytes < 1)
@@ -200,7 +223,7 @@ int main(int argc, char **argv)
     bool raw = strcmp(t.way, "raw") == 0;
     if (!raw && tb_net_secret_make(t.folder, &err))
         return fprintf(stderr, "tb-net-cost: %s\n", err.text), 2;
-    int listener = raw ? listen_raw(&t) : -1;
+    int listener = !raw ? -1 : argc == 8 ? listen_there(&t, argv[6], argv[7]) : listen_raw(&t, "127.0.0.1");
     pid_t other = start_other(&t, listener);
     if (raw)
         close(listener);

@@ -32,7 +32,7 @@ CONFIG = """version: 1
 max_files: 2048
 nodes: shared
 copies: {copies}
-network: {{interface: lo}}
+network: {{interface: {interface}}}
 pfs: {{path: {root}/pfs}}
 fsync: tier
 allow_volatile: true
@@ -44,7 +44,7 @@ tiers:
 """
 SLABS = "[{units: 1, share: 0.5}, {units: 256, share: 0.5}]"
 LAUNCH = """#!/bin/sh
-for node in {pids}; do nsenter --target $node --mount --uts -- "$@" & all="$all $!"; done
+for node in {pids}; do nsenter --target $node --mount --uts {more} -- "$@" & all="$all $!"; done
 rc=0
 for one in $all; do wait $one || rc=$?; done
 exit $rc
@@ -62,24 +62,24 @@ def can_have_nodes() -> bool:
 
 
 @contextlib.contextmanager
-def nodes_of(names: list[str], root: Path) -> Iterator[Path]:
-    """The launcher of all nodes, for as long as it takes."""
+def nodes_of(names: list[str], root: Path, *more: str) -> Iterator[tuple[Path, list[str]]]:
+    """The launcher of all nodes and their processes, for as long as it takes; `more`: namespaces of each."""
     with contextlib.ExitStack() as stack:
         pids = []
         for name in names:
             made = (
                 f"hostname {name} && mount -t tmpfs tmpfs /dev/shm && echo made && exec sleep {2 * LIMIT_S}"
             )
-            words = ["unshare", "--mount", "--uts", "sh", "-c", made]
+            words = ["unshare", "--mount", "--uts", *more, "sh", "-c", made]
             node = stack.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))  # noqa: S603
             stack.callback(node.kill)
             if node.stdout is None or node.stdout.readline() != "made\n":
                 raise CannotMeasureError(f"node {name} cannot be made")
             pids.append(str(node.pid))
         launch = root / "each"
-        launch.write_text(LAUNCH.format(pids=" ".join(pids)))
+        launch.write_text(LAUNCH.format(pids=" ".join(pids), more=" ".join(more)))
         launch.chmod(0o755)
-        yield launch
+        yield launch, pids
 
 
 @contextlib.contextmanager
@@ -93,28 +93,37 @@ def memory(folder: Path) -> Iterator[Path]:
             subprocess.run(["umount", "--lazy", made], check=True)  # noqa: S603,S607
 
 
+def run_on(bench: Bench, root: Path, launch: Path, names: list[str], ranks: int, config: Path) -> Told:
+    """One job on nodes that are there, and what its worker told."""
+    worker = [sys.executable, str(Path(__file__).parent / "worker.py"), str(root), ",".join(names)]
+    alone = ranks == len(names)  # with more ranks the same would be measured again
+    worker += [str(ranks // len(names)), str(FILES * alone), str(LARGE_MIB * alone)]
+    tierctl = str(bench.build / "bin/tierctl")
+    words = [tierctl, "run", "-c", str(config), "--per-node", str(launch), "--", str(launch), *worker]
+    env = os.environ | {"TB_TIERCTL": tierctl}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=env)  # noqa: S603
+    if done.returncode:
+        raise CannotMeasureError(f"{len(names)} nodes, {ranks} ranks: {done.stderr.strip()[-400:]}")
+    told: Told = json.loads((root / "meet" / "costs.json").read_text())
+    return told
+
+
+def write_config(root: Path, copies: int, interface: str) -> Path:
+    """The folders of a job, too."""
+    for place in ("pfs", "nvme", "meet"):
+        (root / place).mkdir()
+    config = root / "tiers.yaml"
+    config.write_text(CONFIG.format(root=root, slabs=SLABS, copies=copies, interface=interface))
+    return config
+
+
 def run_job(bench: Bench, n_nodes: int, ranks: int, copies: int) -> Told:
-    """One job of so many nodes, and what its worker told."""
+    """One job of so many nodes, all on the loopback."""
     names = [f"tb-{i}" for i in range(n_nodes)]
     with memory(bench.disk) as root:
-        for place in ("pfs", "nvme", "meet"):
-            (root / place).mkdir()
-        config = root / "tiers.yaml"
-        config.write_text(CONFIG.format(root=root, slabs=SLABS, copies=copies))
-        with nodes_of(names, root) as launch:
-            worker = [sys.executable, str(Path(__file__).parent / "worker.py"), str(root), ",".join(names)]
-            alone = ranks == n_nodes  # with more ranks the same would be measured again
-            worker += [str(ranks // n_nodes), str(FILES * alone), str(LARGE_MIB * alone)]
-            tierctl = str(bench.build / "bin/tierctl")
-            words = [tierctl, "run", "-c", str(config), "--per-node", str(launch), "--", str(launch), *worker]
-            env = os.environ | {"TB_TIERCTL": tierctl}
-            done = subprocess.run(  # noqa: S603
-                words, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=env
-            )
-        if done.returncode:
-            raise CannotMeasureError(f"{n_nodes} nodes, {ranks} ranks: {done.stderr.strip()[-400:]}")
-        told: Told = json.loads((root / "meet" / "costs.json").read_text())
-        return told
+        config = write_config(root, copies, "lo")
+        with nodes_of(names, root) as (launch, _):
+            return run_on(bench, root, launch, names, ranks, config)
 
 
 class Jobs:

@@ -24,6 +24,8 @@ ROUNDS = 4
 ALL_ROUNDS = 1024
 """Commits of all ranks together, of which each has its part."""
 MIB = 1 << 20
+BLOCKS = 8
+"""Of each MiB, read alone."""
 STILL_S = 0.5
 """Longer than a daemon takes to see what the others have counted."""
 LIMIT_S = 120
@@ -36,6 +38,7 @@ class Worker:
         self.pfs, self.meeting = folder / "pfs", folder / "meet"
         self.names, self.rank, self.ranks, self.per_node = names, rank, len(names) * per_node, per_node
         self.files = self.mib = 0
+        self.room = bytearray(MIB)
         self.told: dict[str, dict[str, float]] = {}
 
     def meet(self, name: str) -> None:
@@ -107,11 +110,20 @@ class Worker:
                 sys.exit(f"other.{i}: other bytes")
             os.close(fd)
 
+    def read_here_and_there(self) -> None:
+        """Blocks of one open file of the last node, none after the one before it."""
+        fd = os.open(self.pfs / "large", os.O_RDONLY)
+        for i in range(self.mib * BLOCKS):
+            at = (i % BLOCKS * self.mib + i // BLOCKS) * (MIB // BLOCKS)
+            if os.pread(fd, len(BLOCK), at) != BLOCK:
+                sys.exit("large: other bytes")
+        os.close(fd)
+
     def read_large(self) -> None:
         """One file of the last node, in pieces of 1 MiB."""
         fd = os.open(self.pfs / "large", os.O_RDONLY)
         for i in range(self.mib):
-            if len(os.pread(fd, MIB, i * MIB)) != MIB:
+            if os.preadv(fd, [self.room], i * MIB) != MIB:
                 sys.exit("large: a short read")
         os.close(fd)
 
@@ -136,6 +148,8 @@ class Worker:
             os.close(fd)
         self.measure("commit 1 MiB", self.mib, self.commit_large)
         self.measure("read 4 KiB", self.files, self.read_small)
+        self.measure("read 4 KiB, open", BLOCKS * self.mib, self.read_here_and_there)
+        self.read_large()  # connections and memory are warm then, as those of raw calls are
         self.measure("read 1 MiB", self.mib, self.read_large)
 
     def together(self) -> None:
