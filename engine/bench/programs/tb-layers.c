@@ -5,11 +5,13 @@
  * configuration and moves the same random 4 KiB blocks through ever more layers of
  * the engine: nothing but the copy (and memcpy beside it); the medium of a known buffer (no look-up); look-up
  * and locks; the whole layer as adapters call it.  The same for single bytes shows
- * the layers without the copy, a file written again and again shows allocation.
- * Prints a JSON list of {"layer", "operation", "bytes", "ns"}: medians over rounds
- * in which all take turns.
+ * the layers without the copy: of blocks of the whole file, which no cache and no TLB holds, and of its first
+ * MiB, which they do. A file written again and again shows allocation.
+ * Prints a JSON list of {"layer", "operation", "bytes", "of", "ns"}: processor time, medians over rounds
+ * in which all take turns; the blocks were random ones of the first "of" bytes of the file.
  */
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +29,7 @@
 #include "region/handle.h"
 
 #define FILE_BYTES (64u << 20) /* more than the last cache of most processors: a random block is not in it */
+#define CACHED (1u << 20)      /* of it: a line of each block is in the first cache, and each page in the TLB */
 #define BLOCK 4096u
 #define OPERATIONS 20000 /* of a step in a round */
 #define ROUNDS 15        /* odd, so that the median is one of them */
@@ -38,6 +41,7 @@ struct place {
     struct tb_target target;
     struct tb_buffer **buffers; /* of each block */
     char *bytes;
+    size_t of; /* bytes of the file that a step moves blocks of */
     uint64_t random;
 };
 
@@ -47,7 +51,7 @@ static uint64_t next_block(struct place *p)
     p->random ^= p->random << 13;
     p->random ^= p->random >> 7;
     p->random ^= p->random << 17;
-    return p->random % (FILE_BYTES / BLOCK);
+    return p->random % (p->of / BLOCK);
 }
 
 static uint32_t inside(const struct place *p, uint64_t block)
@@ -75,6 +79,22 @@ static void memcpy_read(struct place *p, uint64_t block, size_t n)
 static void memcpy_write(struct place *p, uint64_t block, size_t n)
 {
     memcpy(bytes_of(p, block), p->bytes, n);
+}
+
+/*
+ * The same, waited for: what the memory alone costs, one access after the other. A loop of nothing but memcpy of single bytes has ten
+ * of them under way at once, which a program with work between its calls has not.
+ */
+static void memory_read(struct place *p, uint64_t block, size_t n)
+{
+    memcpy_read(p, block, n);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void memory_write(struct place *p, uint64_t block, size_t n)
+{
+    memcpy_write(p, block, n);
+    atomic_thread_fence(memory_order_seq_cst);
 }
 
 static void copy_read(struct place *p, uint64_t block, size_t n)
@@ -128,29 +148,37 @@ static void layer_write(struct place *p, uint64_t block, size_t n)
 /* Single bytes show what a layer costs without the copy. */
 static const struct step {
     const char *layer, *operation;
-    size_t bytes;
+    size_t bytes, of;
     void (*act)(struct place *, uint64_t block, size_t n);
 } steps[] = {
-    {"memcpy", "read", BLOCK, memcpy_read}, {"memcpy", "write", BLOCK, memcpy_write}, {"copy", "read", BLOCK, copy_read},
-    {"medium", "read", BLOCK, medium_read}, {"look-up", "read", BLOCK, data_read},    {"layer", "read", BLOCK, layer_read},
-    {"medium", "read", 1, medium_read},     {"look-up", "read", 1, data_read},        {"layer", "read", 1, layer_read},
-    {"copy", "write", BLOCK, copy_write},   {"medium", "write", BLOCK, medium_write}, {"look-up", "write", BLOCK, data_write},
-    {"layer", "write", BLOCK, layer_write}, {"medium", "write", 1, medium_write},     {"look-up", "write", 1, data_write},
-    {"layer", "write", 1, layer_write},
+    {"memcpy", "read", BLOCK, FILE_BYTES, memcpy_read},   {"copy", "read", BLOCK, FILE_BYTES, copy_read},
+    {"medium", "read", BLOCK, FILE_BYTES, medium_read},   {"look-up", "read", BLOCK, FILE_BYTES, data_read},
+    {"layer", "read", BLOCK, FILE_BYTES, layer_read},     {"memcpy", "read", 1, FILE_BYTES, memcpy_read},
+    {"memory", "read", 1, FILE_BYTES, memory_read},       {"medium", "read", 1, FILE_BYTES, medium_read},
+    {"look-up", "read", 1, FILE_BYTES, data_read},        {"layer", "read", 1, FILE_BYTES, layer_read},
+    {"memory", "read", 1, CACHED, memory_read},           {"layer", "read", 1, CACHED, layer_read},
+    {"memcpy", "write", BLOCK, FILE_BYTES, memcpy_write}, {"copy", "write", BLOCK, FILE_BYTES, copy_write},
+    {"medium", "write", BLOCK, FILE_BYTES, medium_write}, {"look-up", "write", BLOCK, FILE_BYTES, data_write},
+    {"layer", "write", BLOCK, FILE_BYTES, layer_write},   {"memcpy", "write", 1, FILE_BYTES, memcpy_write},
+    {"memory", "write", 1, FILE_BYTES, memory_write},     {"medium", "write", 1, FILE_BYTES, medium_write},
+    {"look-up", "write", 1, FILE_BYTES, data_write},      {"layer", "write", 1, FILE_BYTES, layer_write},
+    {"memory", "write", 1, CACHED, memory_write},         {"layer", "write", 1, CACHED, layer_write},
 };
 #define N_STEPS (sizeof(steps) / sizeof(steps[0]))
 #define N_ALLOCATION 2
 
+/* Of the processor: a time in which another process had it counts for no step. */
 static double now_ns(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
 /* Nanoseconds an operation. */
 static double time_step(struct place *p, const struct step *s)
 {
+    p->of = s->of;
     double start = now_ns();
     for (int i = 0; i < OPERATIONS; i++)
         s->act(p, next_block(p), s->bytes);
@@ -186,9 +214,10 @@ static double median(double *values)
     return values[ROUNDS / 2];
 }
 
-static void print(const char *layer, const char *operation, size_t bytes, double ns, bool last)
+static void print(const struct step *s, double ns, bool last)
 {
-    printf("  {\"layer\": \"%s\", \"operation\": \"%s\", \"bytes\": %zu, \"ns\": %.1f}%s\n", layer, operation, bytes, ns, last ? "" : ",");
+    printf("  {\"layer\": \"%s\", \"operation\": \"%s\", \"bytes\": %zu, \"of\": %zu, \"ns\": %.1f}%s\n", s->layer, s->operation, s->bytes,
+           s->of, ns, last ? "" : ",");
 }
 
 /*
@@ -205,9 +234,9 @@ static void measure(struct place *p)
     }
     puts("[");
     for (size_t s = 0; s < N_STEPS; s++)
-        print(steps[s].layer, steps[s].operation, steps[s].bytes, median(taken[s]), false);
-    print("layer", "write in order, new buffers", BLOCK, median(taken[N_STEPS]), false);
-    print("layer", "write in order, again", BLOCK, median(taken[N_STEPS + 1]), true);
+        print(&steps[s], median(taken[s]), false);
+    print(&(struct step){"layer", "write in order, new buffers", BLOCK, FILE_BYTES, NULL}, median(taken[N_STEPS]), false);
+    print(&(struct step){"layer", "write in order, again", BLOCK, FILE_BYTES, NULL}, median(taken[N_STEPS + 1]), true);
     puts("]");
 }
 
