@@ -282,6 +282,59 @@ static void living_clients_live_when_no_descriptor_is_free(void **state)
     fixture_stop(&x);
 }
 
+#define MOVERS 4
+#define MOVES 5000
+
+struct mover {
+    struct fixture *x;
+    int fd, place;
+};
+
+/* Its own 4 KiB, written again and read again: what needs no lock. */
+static void *move_bytes(void *arg)
+{
+    const struct mover *m = arg;
+    char bytes[512] = "b";
+    for (int i = 0; i < MOVES; i++) {
+        off_t offset = m->place * 4096 + i % 8 * 512;
+        if (TB_IO(m->x->io, pwrite, m->fd, bytes, sizeof(bytes), offset) != sizeof(bytes) ||
+            TB_IO(m->x->io, pread, m->fd, bytes, sizeof(bytes), offset) != sizeof(bytes))
+            return arg;
+    }
+    return NULL;
+}
+
+/* The first thread counts without locked instructions, beside those that need them. */
+static void transfers_of_all_threads_are_counted(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct mover m[MOVERS + 1];
+    pthread_t thread[MOVERS];
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    int fd = TB_IO(x.io, open, file_name(&x, 0), O_RDWR | O_CREAT, 0600);
+    for (int i = 0; i <= MOVERS; i++)
+        m[i] = (struct mover){&x, fd, i};
+    for (int i = 0; i < MOVERS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, move_bytes, &m[i]), 0);
+    assert_null(move_bytes(&m[MOVERS]));
+    for (int i = 0; i < MOVERS; i++) {
+        void *failed;
+        pthread_join(thread[i], &failed);
+        assert_null(failed);
+    }
+    struct tb_moved moved = tb_moved_of(x.engine, 0);
+    const struct tb_transfers *first = &x.engine->region.clients[x.engine->slot].first[0];
+    assert_int_equal(moved.bytes_in, 512 * MOVES * (MOVERS + 1));
+    assert_int_equal(moved.writes, MOVES * (MOVERS + 1));
+    assert_int_equal(first->bytes_in, 512 * MOVES);
+    assert_true(moved.bytes_out >= 512 * MOVES * (MOVERS + 1)); /* a copy that is thrown away counts, too */
+    assert_true(first->hits >= MOVES && first->hits < moved.hits);
+    TB_IO(x.io, close, fd);
+    fixture_stop(&x);
+}
+
 int main(void)
 {
     setrlimit(RLIMIT_NOFILE, &(struct rlimit){1000, 1000});
@@ -292,6 +345,7 @@ int main(void)
         cmocka_unit_test(scratch_full_is_enospc),
         cmocka_unit_test(unlinked_bytes_are_freed),
         cmocka_unit_test(living_clients_live_when_no_descriptor_is_free),
+        cmocka_unit_test(transfers_of_all_threads_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

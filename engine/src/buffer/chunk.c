@@ -38,20 +38,6 @@ _Static_assert(CLIENT_SHIFT == 2 * UNIT_BITS + USES_BITS, "all bits of a note ha
 /* Where the note of this thread is, so that a signal handler that interrupted it does not wait for it; set before, cleared after it. */
 static _Thread_local const _Atomic uint64_t *own_note __attribute__((tls_model("initial-exec")));
 
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-    uint64_t h = (a + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull ^ b * 0x94d049bb133111ebull;
-    h ^= h >> 29;
-    h *= 0xd6e8feb86659fd93ull;
-    return h ^ h >> 32;
-}
-
-struct tb_chunk tb_chunk_of(const tb_engine *e, uint32_t file, uint64_t offset)
-{
-    uint64_t h = mix(file, tb_size_divide(offset, e->header->chunk));
-    return (struct tb_chunk){(uint32_t)h % TB_STRIPES, (uint32_t)(h >> 32)};
-}
-
 static uint32_t client_of(uint64_t note)
 {
     return (uint32_t)(note >> CLIENT_SHIFT);

@@ -24,7 +24,14 @@
 struct tb_chunk {
     uint32_t stripe, salt;
 };
-struct tb_chunk tb_chunk_of(const tb_engine *e, uint32_t file, uint64_t offset);
+static inline struct tb_chunk tb_chunk_of(const tb_engine *e, uint32_t file, uint64_t offset)
+{
+    uint64_t h = (file + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull ^ tb_size_divide(offset, e->header->chunk) * 0x94d049bb133111ebull;
+    h ^= h >> 29;
+    h *= 0xd6e8feb86659fd93ull;
+    h ^= h >> 32;
+    return (struct tb_chunk){(uint32_t)h % TB_STRIPES, (uint32_t)(h >> 32)};
+}
 
 /*
  * Lock the chunk that holds `offset`; a stripe number >= 0, or -EDEADLK. When it returns every other thread sees that it is

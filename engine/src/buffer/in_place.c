@@ -9,6 +9,7 @@
 #include "buffer/map.h"
 #include "buffer/medium.h"
 #include "buffer/unrecorded.h"
+#include "region/counters.h"
 
 #define LONGEST_CHAIN 64u /* after so many the walk is lost in another chain, or is better off with the lock */
 
@@ -67,14 +68,7 @@ static bool holds_all(const tb_engine *e, uint32_t file, struct tb_chunk chunk, 
     return !n;
 }
 
-/* Before the copy: a locked instruction after it would wait for its stores, and would hold back the loads of the next one. */
-static void count_read(tb_engine *e, const struct tb_buffer *b, size_t n)
-{
-    struct tb_transfers *moved = tb_transfers(e, tb_slab_layout(e, b)->tier);
-    tb_count(&moved->bytes_out, n);
-    tb_count(&moved->hits, 1);
-}
-
+/* It is counted before the copy: a locked instruction after it would wait for its stores, and hold back the loads of the next one. */
 static size_t copy_from_owner(tb_engine *e, uint32_t file, struct tb_chunk chunk, char *to, size_t n, uint64_t offset, bool first)
 {
     struct tb_buffer *b = owner(e, file, chunk, offset);
@@ -82,9 +76,8 @@ static size_t copy_from_owner(tb_engine *e, uint32_t file, struct tb_chunk chunk
     size_t take = held_by(e, b, n, offset, &lo);
     if (!take || (first && take < n && !holds_all(e, file, chunk, n - take, offset + take)))
         return 0;
-    count_read(e, b, take);
-    if (tb_medium_read(e, b, (uint32_t)lo, (uint32_t)take, to))
-        return 0;
+    tb_count_out(e, tb_slab_layout(e, b)->tier, take, 1);
+    tb_medium_copy_out(e, b, (uint32_t)lo, (uint32_t)take, to);
     tb_heat_touch(e, b, (uint32_t)take, (uint32_t)(lo + take), TB_HEAT_READ);
     return take;
 }
@@ -123,11 +116,9 @@ static bool may_replace(const tb_engine *e, const struct tb_buffer *b, uint32_t 
  */
 static void replace(tb_engine *e, struct tb_buffer *b, uint32_t lo, const char *from, uint32_t n)
 {
-    struct tb_transfers *moved = tb_transfers(e, tb_slab_layout(e, b)->tier);
-    tb_count(&moved->bytes_in, n);
-    tb_count(&moved->writes, 1);
+    tb_count_in(e, tb_slab_layout(e, b)->tier, n, 1);
     TB_STEP("writing in place");
-    tb_medium_write(e, b, lo, n, from);
+    tb_medium_copy_in(e, b, lo, n, from);
     TB_STEP("written in place");
     tb_heat_touch(e, b, n, lo + n, TB_HEAT_WRITE);
 }

@@ -16,14 +16,6 @@
 #include "buffer/unrecorded.h"
 #include "file/file.h"
 
-/* Neighbouring cells of one chunk and class get different buckets as long as there are enough. */
-uint32_t *tb_map_bucket(const tb_engine *e, struct tb_chunk chunk, uint32_t class_index, uint64_t cell)
-{
-    uint32_t per_stripe = e->header->layout.n_buckets / TB_STRIPES; /* a power of two */
-    uint32_t at = (chunk.salt + class_index * 0x9e3779b9u + (uint32_t)cell) & (per_stripe - 1);
-    return &e->region.buckets[chunk.stripe * per_stripe + at];
-}
-
 static struct tb_chunk chunk_of_buffer(const tb_engine *e, const struct tb_buffer *b)
 {
     return tb_chunk_of(e, b->file, tb_buffer_start(e, b));

@@ -12,8 +12,13 @@
 
 #include "buffer/chunk.h"
 
-/* The head of the chain that a cell of the chunk is in. */
-uint32_t *tb_map_bucket(const tb_engine *e, struct tb_chunk chunk, uint32_t class_index, uint64_t cell);
+/* The head of the chain that a cell of the chunk is in. Neighbouring cells of one class get different ones as long as there are enough. */
+static inline uint32_t *tb_map_bucket(const tb_engine *e, struct tb_chunk chunk, uint32_t class_index, uint64_t cell)
+{
+    uint32_t per_stripe = e->header->layout.n_buckets / TB_STRIPES; /* a power of two */
+    uint32_t at = (chunk.salt + class_index * 0x9e3779b9u + (uint32_t)cell) & (per_stripe - 1);
+    return &e->region.buckets[chunk.stripe * per_stripe + at];
+}
 
 /* All functions below: the caller has locked the chunk of every offset named. */
 

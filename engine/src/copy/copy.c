@@ -1,7 +1,6 @@
 /*
- * Copies between a program's memory and the region, in the way that the instance chose
- * (copy/choice.h); atomic copies for the thread sanitizer. The program's memory may fault:
- * what a call was given is the program's own affair.
+ * Copies between a program's memory and the region for the thread sanitizer: atomic ones. All other builds have them inline
+ * (copy/copy.h). The program's memory may fault: what a call was given is the program's own affair.
  */
 #include "copy/copy.h"
 
@@ -45,28 +44,6 @@ void tb_copy_out(tb_copy_bytes *by, void *to, const void *from, size_t n)
                                   : __atomic_load_n((const uint64_t *)(const void *)(at + i), __ATOMIC_RELAXED);
         memcpy(bytes + i, &word, step);
     }
-}
-
-#else
-
-#define SHORT 512u /* below it memcpy: the string move takes a while to begin */
-
-static inline void copy(tb_copy_bytes *by, void *to, const void *from, size_t n)
-{
-    if (n < SHORT)
-        memcpy(to, from, n);
-    else
-        by(to, from, n);
-}
-
-void tb_copy_in(tb_copy_bytes *by, void *to, const void *from, size_t n)
-{
-    copy(by, to, from, n);
-}
-
-void tb_copy_out(tb_copy_bytes *by, void *to, const void *from, size_t n)
-{
-    copy(by, to, from, n);
 }
 
 #endif

@@ -12,18 +12,11 @@
 #include "region/handle.h"
 #include "region/sample.h"
 
-/* What all clients moved. The counts of a slot go on under its next client, so nothing is lost when a client ends. */
+/* The counts of a slot go on under its next client, so nothing is lost when a client ends. */
 static struct tb_tier_stats transfers(const tb_engine *e, uint32_t t)
 {
-    struct tb_tier_stats sum = {0};
-    for (uint32_t i = 0; i < e->region.n_clients; i++) {
-        const struct tb_transfers *moved = &e->region.clients[i].tier[t];
-        sum.bytes_in += moved->bytes_in;
-        sum.bytes_out += moved->bytes_out;
-        sum.writes += moved->writes;
-        sum.hits += moved->hits;
-    }
-    return sum;
+    struct tb_moved moved = tb_moved_of(e, t);
+    return (struct tb_tier_stats){.bytes_in = moved.bytes_in, .bytes_out = moved.bytes_out, .writes = moved.writes, .hits = moved.hits};
 }
 
 static void read_tier(const tb_engine *e, uint32_t t, struct tb_tier_stats *out)

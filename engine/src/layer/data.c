@@ -10,7 +10,6 @@
 
 #include "base/kill_point.h"
 #include "buffer/heat.h"
-#include "buffer/in_place.h"
 #include "buffer/interval.h"
 #include "buffer/map.h"
 #include "buffer/medium.h"
@@ -24,7 +23,7 @@
 #include "flush/flush.h"
 #include "flush/remote.h"
 #include "layer/end.h"
-#include "placement/placement.h"
+#include "region/counters.h"
 #include "shared/commit.h"
 #include "tiering/ahead.h"
 #include "tiering/promote.h"
@@ -209,8 +208,7 @@ static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, ui
     TB_STEP("noted");
     tb_map_count_dirty(e, b);
     tb_heat_touch(e, b, hi - lo, hi, TB_HEAT_WRITE);
-    tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->bytes_in, hi - lo);
-    tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->writes, 1);
+    tb_count_in(e, tb_slab_layout(e, b)->tier, hi - lo, 1);
     return 0;
 }
 
@@ -256,7 +254,7 @@ static ssize_t write_row(struct tb_target *t, uint32_t tier, const char *from, u
     e->header->tier[tier].dirty += done;
     TB_STEP("row filled");
     tb_map_publish_row(e, row, filled, t->file, cell);
-    tb_count(&tb_transfers(e, tier)->bytes_in, done);
+    tb_count_in(e, tier, done, 0);
     return (ssize_t)done;
 }
 
@@ -271,7 +269,7 @@ static uint64_t fill_part(struct tb_target *t, uint32_t tier, const char *from, 
         done += (uint64_t)w;
     }
     if (done)
-        tb_count(&tb_transfers(t->engine, tier)->writes, 1);
+        tb_count_in(t->engine, tier, 0, 1);
     return done;
 }
 
@@ -404,13 +402,6 @@ static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint
     return w;
 }
 
-static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)
-{
-    struct tb_size chunk = e->header->chunk;
-    uint64_t rest = (tb_size_divide(offset, chunk) + 1) * chunk.bytes - offset;
-    return n < rest ? n : (size_t)rest;
-}
-
 /*
  * Outside the chunk's lock: what a write into a shared file needs of other nodes. Then it begins the chunk again. While bytes are
  * fetched nothing is granted: others wait for bytes that were granted and are not written yet.
@@ -449,7 +440,7 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
     if (together)
         tb_model_together_begin();
     while (done < n && w > 0) {
-        w = write_piece(t, (const char *)from + done, to_chunk_end(t->engine, offset + done, n - done), offset + done, &asked);
+        w = write_piece(t, (const char *)from + done, tb_to_chunk_end(t->engine, offset + done, n - done), offset + done, &asked);
         done += w > 0 ? (size_t)w : 0;
         t->at_end &= w <= 0; /* only the first chunk must begin at the end */
     }
@@ -498,12 +489,12 @@ static int read_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uin
             rc = read_hole(t, b, at, hole_end, to + (at - lo));
         if (!rc && valid) {
             rc = tb_medium_read(e, b, a, z - a, to + (a - lo));
-            tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->bytes_out, z - a);
+            tb_count_out(e, tb_slab_layout(e, b)->tier, z - a, 0);
         }
         at = valid ? z : hi;
     }
     tb_heat_touch(e, b, hi - lo, hi, TB_HEAT_READ);
-    tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->hits, 1);
+    tb_count_out(e, tb_slab_layout(e, b)->tier, 0, 1);
     return rc;
 }
 
@@ -568,7 +559,7 @@ static ssize_t read_once(struct tb_target *t, void *to, size_t n, uint64_t offse
     if (n > size - offset)
         n = (size_t)(size - offset);
     while (done < n) {
-        size_t piece = to_chunk_end(t->engine, offset + done, n - done);
+        size_t piece = tb_to_chunk_end(t->engine, offset + done, n - done);
         int rc = tb_read_in_place(t->engine, t->file, (char *)to + done, piece, offset + done)
                    ? 0
                    : read_chunk(t, (char *)to + done, piece, offset + done);

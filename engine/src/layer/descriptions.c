@@ -11,7 +11,6 @@
 #include <sys/single_threaded.h>
 
 #include "base/kill_point.h"
-#include "base/valid.h"
 #include "buffer/of_file.h"
 #include "file/file.h"
 #include "file/state.h"
@@ -73,12 +72,6 @@ static void push(tb_engine *e, uint32_t open)
     while (!atomic_compare_exchange_weak(&e->header->opens.free, &head, head_of(head, open)));
 }
 
-/* The client that closes the description, as slot + 1; 0: it has holders. */
-static uint32_t ender_of(uint32_t ended_by)
-{
-    return ended_by & TB_OPEN_ENDER;
-}
-
 /*
  * The creator's holder bit is set before the description is published, so repair finds it
  * if the creator is killed later.  It is set before the new life begins, too: a client that
@@ -131,17 +124,12 @@ void tb_open_free(tb_engine *e, struct tb_open *o)
 void tb_open_end(tb_engine *e, struct tb_open *o)
 {
     uint32_t file = o->file;
-    assert(ender_of(o->ended_by));
+    assert(tb_open_ender(o->ended_by));
     o->file = TB_NONE;
     if (file != TB_NONE && tb_file_put(e, file))
         tb_file_forget(e, file);
     TB_STEP("description ended");
     tb_open_free(e, o);
-}
-
-bool tb_open_is_valid(const tb_engine *e, const struct tb_open *o)
-{
-    return o->magic == TB_OPEN_MAGIC && !ender_of(o->ended_by) && o->file < e->region.n_file_buckets && o->offset <= INT64_MAX;
 }
 
 /* n_open may count killed openers too, never fewer than there are. */
@@ -172,15 +160,6 @@ void tb_offset_unlock(tb_engine *e, int stripe)
         tb_lock_drop(&e->region.locks->offset[stripe].lock);
 }
 
-/* Descriptors live in pieces that are allocated when first needed and never freed, so a look-up takes no lock. */
-static _Atomic uint32_t *slot_of(const tb_engine *e, int fd)
-{
-    if (fd < 0 || (uint32_t)fd >= TB_FD_PIECES * TB_FD_PIECE)
-        return NULL;
-    _Atomic uint32_t *piece = e->fds[(uint32_t)fd / TB_FD_PIECE];
-    return piece ? &piece[(uint32_t)fd % TB_FD_PIECE] : NULL;
-}
-
 /* local_refs counts this process's descriptors; the shared bit says only that there is at least one. */
 static void hold(tb_engine *e, uint32_t open)
 {
@@ -205,20 +184,8 @@ int tb_open_bind(tb_engine *e, int fd, uint32_t open)
             free(fresh);
     }
     hold(e, open);
-    *slot_of(e, fd) = open + 1;
+    *tb_open_slot(e, fd) = open + 1;
     return 0;
-}
-
-struct tb_open *tb_open_of(const tb_engine *e, int fd)
-{
-    _Atomic uint32_t *slot = slot_of(e, fd);
-    uint32_t open = slot ? *slot : 0;
-    if (!open)
-        return NULL;
-    struct tb_open *o = &e->region.opens[open - 1];
-    assert(tb_open_is_valid(e, o));
-    TB_ASSERT_WHOLE(tb_open_is_whole(e, o));
-    return o;
 }
 
 static bool is_held(const tb_engine *e, uint32_t open)
@@ -252,7 +219,7 @@ static bool let_go(tb_engine *e, uint32_t open, uint32_t client)
     uint64_t before = atomic_fetch_and(&holders[client / 64], ~mask);
     TB_STEP("description let go");
     /* two clients of different words may both see no other: one of them ends the description */
-    return (before & mask) && !ender_of(seen) && !is_held(e, open) && take_end(e, open, seen);
+    return (before & mask) && !tb_open_ender(seen) && !is_held(e, open) && take_end(e, open, seen);
 }
 
 static bool closing_flushes(const tb_engine *e, const struct tb_file *f)
@@ -281,7 +248,7 @@ static void forget_ended_holders(tb_engine *e, uint32_t open)
 
 struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last)
 {
-    _Atomic uint32_t *slot = slot_of(e, fd);
+    _Atomic uint32_t *slot = tb_open_slot(e, fd);
     uint32_t open = slot ? atomic_exchange(slot, 0) : 0;
     *last = false;
     if (!open)
@@ -340,7 +307,7 @@ static void queue_flush(tb_engine *e, const struct tb_open *o)
  */
 static bool takes_over(tb_engine *e, uint32_t open, uint32_t slot)
 {
-    uint32_t seen = e->region.opens[open].ended_by, ender = ender_of(seen);
+    uint32_t seen = e->region.opens[open].ended_by, ender = tb_open_ender(seen);
     if (ender)
         return ender == slot + 1 && take_end(e, open, seen);
     if (is_held(e, open))

@@ -5,20 +5,49 @@
 #ifndef TB_OPENS_H
 #define TB_OPENS_H
 
+#include "base/valid.h"
 #include "region/handle.h"
 
 /* A description for a file; its n_open was raised. Its number, or TB_NONE if the table is full. */
 uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags);
 /* Bind a descriptor of this process; -EMFILE where its number is out of range. */
 int tb_open_bind(tb_engine *e, int fd, uint32_t open);
+/* The client that closes the description, as slot + 1; 0: it has holders. */
+static inline uint32_t tb_open_ender(uint32_t ended_by)
+{
+    return ended_by & TB_OPEN_ENDER;
+}
 /*
  * What holds of a description that this process has bound, for as long as it has it: no other
  * process changes it, and repair leaves it alone. Whole: its file is there, and counts it.
  */
-bool tb_open_is_valid(const tb_engine *e, const struct tb_open *o);
 bool tb_open_is_whole(const tb_engine *e, const struct tb_open *o);
+static inline bool tb_open_is_valid(const tb_engine *e, const struct tb_open *o)
+{
+    return o->magic == TB_OPEN_MAGIC && !tb_open_ender(o->ended_by) && o->file < e->region.n_file_buckets && o->offset <= INT64_MAX;
+}
+
+/* Descriptors live in pieces that are allocated when first needed and never freed, so a look-up takes no lock. */
+static inline _Atomic uint32_t *tb_open_slot(const tb_engine *e, int fd)
+{
+    if (fd < 0 || (uint32_t)fd >= TB_FD_PIECES * TB_FD_PIECE)
+        return NULL;
+    _Atomic uint32_t *piece = e->fds[(uint32_t)fd / TB_FD_PIECE];
+    return piece ? &piece[(uint32_t)fd % TB_FD_PIECE] : NULL;
+}
+
 /* The description of a descriptor, or NULL. */
-struct tb_open *tb_open_of(const tb_engine *e, int fd);
+static inline struct tb_open *tb_open_of(const tb_engine *e, int fd)
+{
+    _Atomic uint32_t *slot = tb_open_slot(e, fd);
+    uint32_t open = slot ? *slot : 0;
+    if (!open)
+        return NULL;
+    struct tb_open *o = &e->region.opens[open - 1];
+    assert(tb_open_is_valid(e, o));
+    TB_ASSERT_WHOLE(tb_open_is_whole(e, o));
+    return o;
+}
 /*
  * Unbind.  Returns the description where the descriptor was bound, and whether it was the last of all
  * processes: then the caller makes the flush that a close owes, and calls tb_open_end.

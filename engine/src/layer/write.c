@@ -167,7 +167,9 @@ static ssize_t write_buffered(struct tb_target *t, const struct tb_open *o, cons
 {
     tb_layer_enter();
     TB_MEETING("write begins");
-    ssize_t w = put(t, o, buf, n, offset);
+    bool warm =
+        !tb_model_has_started() && tb_data_write_warm(t->engine, t->file, buf, n, offset); /* in place of dirty bytes: no end moves */
+    ssize_t w = warm ? (ssize_t)n : put(t, o, buf, n, offset);
     TB_MEETING("bytes put");
     assert(w < 0 || (size_t)w <= n);
     int rc = w > 0 ? settle(t->engine, o, t->fd) : 0;

@@ -8,6 +8,33 @@
 
 #include <assert.h>
 #include <time.h>
+#include <unistd.h>
+
+_Thread_local enum tb_thread tb_this_thread;
+
+enum tb_thread tb_thread_ask(void)
+{
+    tb_this_thread = gettid() == getpid() ? TB_THREAD_FIRST : TB_THREAD_OTHER;
+    return tb_this_thread;
+}
+
+static void add(struct tb_moved *sum, const struct tb_transfers *moved)
+{
+    sum->bytes_in += moved->bytes_in;
+    sum->bytes_out += moved->bytes_out;
+    sum->writes += moved->writes;
+    sum->hits += moved->hits;
+}
+
+struct tb_moved tb_moved_of(const tb_engine *e, uint32_t tier)
+{
+    struct tb_moved sum = {0};
+    for (uint32_t i = 0; i < e->region.n_clients; i++) {
+        add(&sum, &e->region.clients[i].first[tier]);
+        add(&sum, &e->region.clients[i].others[tier]);
+    }
+    return sum;
+}
 
 uint64_t tb_moved_in(const tb_engine *e, uint32_t t)
 {
@@ -20,19 +47,19 @@ uint64_t tb_moved_in(const tb_engine *e, uint32_t t)
 uint64_t tb_bytes_in(const tb_engine *e)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < e->region.n_clients; i++)
-        for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
-            bytes += e->region.clients[i].tier[t].bytes_in;
+    for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
+        bytes += tb_moved_of(e, t).bytes_in;
     return bytes;
 }
 
 /* In and out: the measure of time that heat uses. */
 uint64_t tb_bytes_moved(const tb_engine *e)
 {
-    uint64_t bytes = tb_bytes_in(e);
-    for (uint32_t i = 0; i < e->region.n_clients; i++)
-        for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
-            bytes += e->region.clients[i].tier[t].bytes_out;
+    uint64_t bytes = 0;
+    for (uint32_t t = 0; t < e->header->config.n_tiers; t++) {
+        struct tb_moved moved = tb_moved_of(e, t);
+        bytes += moved.bytes_in + moved.bytes_out;
+    }
     return bytes;
 }
 

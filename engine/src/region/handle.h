@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <sys/single_threaded.h>
 
 #include "region/region.h"
 
@@ -129,23 +128,6 @@ static inline uint32_t tb_buffer_number(const tb_engine *e, const struct tb_buff
 static inline struct tb_tier_counters *tb_counters(const tb_engine *e, const struct tb_buffer *b)
 {
     return &e->header->tier[tb_slab_layout(e, b)->tier];
-}
-
-static inline struct tb_transfers *tb_transfers(const tb_engine *e, uint32_t tier)
-{
-    return &e->region.clients[e->slot].tier[tier];
-}
-
-/*
- * One of this client's own. A locked instruction waits for all stores before it, also for those of a copy, so a process with one
- * thread does without. Others, who read it, see no difference.
- */
-static inline void tb_count(_Atomic uint64_t *counter, uint64_t by)
-{
-    if (__libc_single_threaded)
-        atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
-    else
-        atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
 /* Bytes of `mapped`. */

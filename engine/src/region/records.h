@@ -209,7 +209,7 @@ struct tb_open {
     _Atomic uint32_t next_free;
 };
 
-/* What the clients of one slot moved; apart from the others', so that counting shares no cache line. */
+/* What threads of one slot's clients moved; apart from other slots', so that counting shares no cache line. */
 struct tb_transfers {
     _Atomic uint64_t bytes_in, bytes_out, writes, hits;
 };
@@ -259,7 +259,8 @@ struct tb_client {
     struct tb_wait_note waits;  /* base/wait.h */
     _Atomic uint32_t n_moving;  /* its threads that take a description from the free list or give one back: layer/descriptions.c */
     _Atomic uint32_t directory; /* node + 1 of the tree of names that it keeps in use, 0: none; under names.lock: file/name_tree.c */
-    struct tb_transfers tier[TB_MAX_TIERS];
+    struct tb_transfers first[TB_MAX_TIERS];  /* of each tier: what the first thread of the process moved, stored by it alone */
+    struct tb_transfers others[TB_MAX_TIERS]; /* what its other threads moved, by locked additions */
 } __attribute__((aligned(64)));
 
 /*

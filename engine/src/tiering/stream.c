@@ -139,20 +139,6 @@ void tb_reader_before(struct tb_target *t, uint32_t open, uint64_t n, uint64_t o
         atomic_store_explicit(&s->position, s->stride ? offset + s->stride : offset + n, memory_order_relaxed);
 }
 
-/* Which step of its pattern the read is; 0: of none. */
-static uint32_t note(struct tb_reader *r, uint64_t n, uint64_t offset)
-{
-    uint64_t start = r->start, end = r->end;
-    bool forward = end != UINT64_MAX && offset >= end;
-    uint64_t stride = !forward || offset == end ? 0 : offset - start;
-    uint32_t run = !forward ? 0 : r->run && stride == r->stride ? r->run + 1 : 1;
-    atomic_store_explicit(&r->start, offset, memory_order_relaxed);
-    atomic_store_explicit(&r->end, offset + n, memory_order_relaxed);
-    atomic_store_explicit(&r->stride, stride, memory_order_relaxed);
-    atomic_store_explicit(&r->run, run, memory_order_relaxed);
-    return run;
-}
-
 /* Used and not needed again. */
 static void cool(tb_engine *e, uint32_t file, uint64_t n, uint64_t offset)
 {
@@ -184,7 +170,7 @@ void tb_reader_after(const struct tb_target *t, uint32_t open, uint64_t n, uint6
 {
     tb_engine *e = t->engine;
     struct tb_reader *r = &e->readers[open];
-    uint32_t run = note(r, n, offset);
+    uint32_t run = tb_reader_note(r, n, offset);
     uint64_t stride = r->stride, next = stride ? offset + stride : offset + n; /* another thread's read may change r->stride */
     if (t->hint == TB_HINT_ONCE)
         cool(e, t->file, n, offset);

@@ -33,6 +33,28 @@ enum tb_hint tb_reader_hint(const tb_engine *e, uint32_t open, uint64_t offset);
 void tb_reader_before(struct tb_target *t, uint32_t open, uint64_t n, uint64_t offset);
 void tb_reader_after(const struct tb_target *t, uint32_t open, uint64_t n, uint64_t offset);
 
+/* Is nothing but the pattern to be noted of a reader that finds its bytes in buffers? It has no stream, and nothing is to be cooled. */
+static inline bool tb_reader_is_plain(const tb_engine *e, uint32_t open)
+{
+    const struct tb_reader *r = &e->readers[open];
+    return !atomic_load_explicit(&r->stream, memory_order_relaxed) && atomic_load_explicit(&r->hint, memory_order_relaxed) != TB_HINT_ONCE;
+}
+
+/* Note the pattern. Which step of it the read is; 0: of none. */
+static inline uint32_t tb_reader_note(struct tb_reader *r, uint64_t n, uint64_t offset)
+{
+    uint64_t start = atomic_load_explicit(&r->start, memory_order_relaxed), end = atomic_load_explicit(&r->end, memory_order_relaxed);
+    uint32_t before = atomic_load_explicit(&r->run, memory_order_relaxed);
+    bool forward = end != UINT64_MAX && offset >= end;
+    uint64_t stride = !forward || offset == end ? 0 : offset - start;
+    uint32_t run = !forward ? 0 : before && stride == atomic_load_explicit(&r->stride, memory_order_relaxed) ? before + 1 : 1;
+    atomic_store_explicit(&r->start, offset, memory_order_relaxed);
+    atomic_store_explicit(&r->end, offset + n, memory_order_relaxed);
+    atomic_store_explicit(&r->stride, stride, memory_order_relaxed);
+    atomic_store_explicit(&r->run, run, memory_order_relaxed);
+    return run;
+}
+
 /* Open a stream: `n_pieces` of `length` bytes, `stride` apart; TB_NONE where the table is full. */
 uint32_t tb_stream_open(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length, uint64_t stride, uint64_t end);
 void tb_stream_close(tb_engine *e, uint32_t stream);

@@ -348,7 +348,7 @@ static void test_nodes_come_and_go(void **state)
     for (uint32_t i = 0; i < ROUNDS; i++) {
         uint32_t n = 1 + pick(pick(4) ? 9000 : 200000), offset = pick(SPAN - n);
         if (i % 40 == 0)
-            lent.lost[pick(2)] = pick(3) == 0;
+            lent.lost[pick(2)] = pick(3) > 0;
         ssize_t r = pick(2) ? put(s, n, offset, (int)(1 + pick(120))) : get(s, n, offset);
         assert_true(r >= 0 || r == -EIO);
         n_errors += r < 0;

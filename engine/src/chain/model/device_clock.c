@@ -87,6 +87,11 @@ void tb_model_start(void)
     atomic_store_explicit(&in_use, true, memory_order_relaxed);
 }
 
+bool tb_model_has_started(void)
+{
+    return atomic_load_explicit(&in_use, memory_order_relaxed);
+}
+
 /* Rounded to whole nanoseconds, so errors of many small transfers even out. */
 static uint64_t to_ns(double seconds)
 {

@@ -29,6 +29,8 @@ enum tb_charge { TB_CHARGE_READ, TB_CHARGE_WRITE, TB_CHARGE_SYNC, TB_CHARGE_OPEN
  */
 void tb_model_start(void);
 
+bool tb_model_has_started(void);
+
 /* Reserve device time for `bytes` (memory tiers, which have no chain).  Adds to the calling thread's debt. */
 void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clock, enum tb_charge kind, size_t bytes);
 
