@@ -47,25 +47,32 @@ size_t tb_ask_room(const tb_engine *e)
     return e->region.request_bytes - sizeof(struct tb_request) - sizeof(struct tb_wire) - sizeof(struct tb_told);
 }
 
-/* What was asked ahead and is not wanted for long counts as free. */
-static bool counts_as_free(const struct tb_request *r, uint32_t state)
+/* It was asked ahead and is not wanted for long. */
+static bool is_old(const struct tb_request *r)
 {
-    return state == TB_REQUEST_FREE || (state == TB_REQUEST_AHEAD && tb_now_ns() - r->rested_ns > TB_AHEAD_NS);
+    return r->state == TB_REQUEST_AHEAD && tb_now_ns() - r->rested_ns > TB_AHEAD_NS;
 }
 
-/* NULL: all from `first` on are in use. The client is noted at once, so that a request of a killed client can be found. */
+/* The client is noted at once, so that a request of a killed client can be found. */
+static bool take_one(tb_engine *e, struct tb_request *r, uint32_t state)
+{
+    if (!moves(r, state, TB_REQUEST_TAKEN))
+        return false;
+    r->client = e->slot + 1;
+    r->number++; /* before it is asked: what was asked ahead by it is void */
+    r->is_ahead = false;
+    return true;
+}
+
+/* NULL: all from `first` on are in use. Those that are free come before old ones, which a slow reader may still come for. */
 static struct tb_request *take_free(tb_engine *e, enum tb_desk desk, uint32_t first)
 {
-    for (uint32_t i = desk * TB_REQUESTS + first; i < end_of(e, desk); i++) {
-        struct tb_request *r = request_at(e, i);
-        uint32_t state = r->state;
-        if (counts_as_free(r, state) && moves(r, state, TB_REQUEST_TAKEN)) {
-            r->client = e->slot + 1;
-            r->number++; /* before it is asked: what was asked ahead by it is void */
-            r->is_ahead = false;
-            return r;
-        }
-    }
+    for (uint32_t i = desk * TB_REQUESTS + first; i < end_of(e, desk); i++)
+        if (request_at(e, i)->state == TB_REQUEST_FREE && take_one(e, request_at(e, i), TB_REQUEST_FREE))
+            return request_at(e, i);
+    for (uint32_t i = desk * TB_REQUESTS + first; i < end_of(e, desk); i++)
+        if (is_old(request_at(e, i)) && take_one(e, request_at(e, i), TB_REQUEST_AHEAD))
+            return request_at(e, i);
     return NULL;
 }
 
