@@ -61,6 +61,7 @@ struct saying {
     struct tb_ranges ranges, left;
     bool is_owed;                              /* others have to let go for it */
     bool leaves;                               /* no program waits for all of it: it may leave out what others have to flush first */
+    bool sends;                                /* its second copies, though it is early */
     uint32_t held_by[HOLDERS_MOST], n_held_by; /* those of them that were named last */
     uint32_t copies;                           /* enum tb_copies */
     uint64_t state;                            /* of what is sent */
@@ -228,18 +229,34 @@ static void note_holder(struct saying *s, uint32_t node)
 }
 
 /*
- * 1: to be asked again, without what other nodes have to flush first, as this node has no second copy of its own yet. -EAGAIN where a
- * program waits for all of it.
+ * What the commit leaves to a later one. The keeper of a file has no second copy of its own bytes, and waits for the others with all of
+ * them, so that a write is committed as a whole. They don't wait for it with theirs: where they have no copies for want of room they
+ * leave out the held bytes alone, so no two nodes wait for each other.
+ */
+static int list_held(const struct saying *s, struct tb_ranges *held)
+{
+    const struct tb_wire_extent *x = s->answer->extent;
+    bool all = relay_keeper(s->net, &s->id) == tb_net_self(s->net);
+    int rc = 0;
+    for (uint32_t i = 0; i < (all ? s->ranges.n : s->answer->told.n) && !rc; i++)
+        rc = all ? tb_ranges_add(held, s->ranges.at[i].lo, s->ranges.at[i].hi) : tb_ranges_add(held, x[i].lo, x[i].hi);
+    return rc;
+}
+
+/*
+ * Other nodes have to flush bytes of the list first, as this node has no second copy of its own yet. -ESTALE: to be listed again and sent
+ * first. 1: that can't be, so it is to be asked again without them. -EAGAIN where a program waits for all of it.
  */
 static int leave_held(struct saying *s)
 {
-    const struct relay_answer *a = s->answer;
-    struct tb_ranges held = {0};
-    int rc = s->leaves && s->ranges.n <= RANGES_MOST ? 0 : -EAGAIN;
-    for (uint32_t i = 0; i < a->told.n; i++) {
-        note_holder(s, a->extent[i].node);
-        rc = rc ? rc : tb_ranges_add(&held, a->extent[i].lo, a->extent[i].hi);
+    if (s->how & TB_SAY_EARLY && !s->sends) {
+        s->sends = true;
+        return -ESTALE;
     }
+    struct tb_ranges held = {0};
+    for (uint32_t i = 0; i < s->answer->told.n; i++)
+        note_holder(s, s->answer->extent[i].node);
+    int rc = s->leaves && s->ranges.n <= RANGES_MOST ? list_held(s, &held) : -EAGAIN;
     rc = rc ? rc : leave_out(s, &held);
     tb_ranges_free(&held);
     return rc ? rc : 1;
@@ -357,15 +374,18 @@ static uint64_t state_of(const struct saying *s)
     return state ? state : 1;
 }
 
-/*
- * Before the keeper hears of the commit: it has the copies then, or the commit is bare and its program puts the bytes on the PFS. Not of an
- * early commit: its bytes are not promised.
- */
+/* The bytes of an early commit are not promised, so it has copies only where other nodes' bytes would go for it. */
+static bool wants_copies(const struct saying *s)
+{
+    return tb_has_copies(s->e) && s->file != TB_NONE && (s->sends || !(s->how & TB_SAY_EARLY));
+}
+
+/* Before the keeper hears of the commit: it has the copies then, or the commit is bare and its program puts the bytes on the PFS. */
 static int copy_out(struct saying *s)
 {
     s->copies = tb_has_copies(s->e) ? TB_COPIES_NONE : 0;
     s->state = 0;
-    if (!tb_has_copies(s->e) || s->file == TB_NONE || s->how & TB_SAY_EARLY)
+    if (!wants_copies(s))
         return 0;
     if (s->how & TB_SAY_ON_PFS) {
         s->copies |= TB_COPIES_VOID;
@@ -376,7 +396,7 @@ static int copy_out(struct saying *s)
         return 0;
     int rc = s->ranges.n > RANGES_MOST ? -ENOBUFS : copies_send(s->e, s->net, s->file, &s->id, &s->ranges, s->clock);
     s->copies = rc ? TB_COPIES_NONE : TB_COPIES_SENT;
-    s->told.bare = rc == -ENOBUFS && s->ranges.n;
+    s->told.bare = rc == -ENOBUFS && s->ranges.n && !s->sends;
     s->told.said = s->clock;
     s->state = rc ? 0 : s->state;
     return rc == -ENOBUFS ? 0 : rc;
@@ -394,7 +414,7 @@ static int commit(struct saying *s)
     }
     if (!rc)
         note(s, version);
-    if (nodes_of(s) && tb_has_copies(s->e) && !(s->how & TB_SAY_EARLY))
+    if (nodes_of(s) && wants_copies(s))
         note_sent(s, rc ? 0 : s->state);
     return rc == -ESTALE ? -EAGAIN : rc;
 }

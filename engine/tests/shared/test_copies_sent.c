@@ -111,8 +111,11 @@ static void test_a_copy_that_fails(void **state)
     assert_int_equal(asked[n_asked - 2], TB_WIRE_COPY);
 }
 
-/* This node may be lost before it has flushed its own: a flush comes again for the rest, and a program waits. */
-static void test_without_a_copy_it_leaves_what_others_have(void **state)
+/*
+ * This node may be lost before it has flushed its own: a flush comes again, and a program waits. The keeper leaves all of it, since
+ * a write is committed as a whole.
+ */
+static void test_the_keeper_waits_for_what_others_have(void **state)
 {
     (void)state;
     struct tb_wire_range flushed = {0, 4096};
@@ -123,8 +126,8 @@ static void test_without_a_copy_it_leaves_what_others_have(void **state)
     assert_int_equal(n_told, 1);
     assert_true(say(TB_SAY_EARLY | TB_SAY_RANGES) > 0);
     assert_int_equal(n_told, 2);
-    assert_true(said.told.n == 1 && said.range[0].lo == 4096 && said.range[0].hi == 8192);
-    assert_true(is_of(1, 0, 4096) && is_of(0, 4096, 8192) && is_dirty(0, 8192));
+    assert_int_equal(said.told.n, 0);
+    assert_true(is_of(1, 0, 4096) && !is_of(0, 4096, 8192) && is_dirty(0, 8192));
     assert_true(tb_has_held(x.engine, file) && tb_has_voids(x.engine, file));
     assert_int_equal(say(TB_SAY_EARLY | TB_SAY_RANGES | TB_SAY_WRITERS), -EAGAIN);
     by_other((struct tb_wire){.op = TB_WIRE_END}, &flushed);
@@ -132,6 +135,26 @@ static void test_without_a_copy_it_leaves_what_others_have(void **state)
     assert_int_equal(said.told.bare, 1);
     assert_int_equal(n_told, 3);
     assert_true(is_of(0, 0, 8192));
+    assert_false(tb_has_held(x.engine, file));
+}
+
+/* An early commit is sent first then, as a whole; where there is no room it leaves what others have, and the rest is committed. */
+static void test_an_early_commit_sends_what_others_have_too(void **state)
+{
+    (void)state;
+    self = 2;
+    x.engine->header->config.copies = 2;
+    committed_by_other(0, 4096);
+    write_here(0, 8192);
+    copies_set_limit(100);
+    assert_true(say(TB_SAY_EARLY | TB_SAY_RANGES) > 0);
+    assert_true(said.told.n == 1 && said.range[0].lo == 4096 && said.range[0].hi == 8192);
+    assert_true(tb_has_held(x.engine, file));
+    copies_set_limit(1 << 20);
+    assert_true(say(TB_SAY_EARLY | TB_SAY_RANGES) > 0);
+    assert_true(said.told.n == 1 && said.range[0].lo == 0 && said.range[0].hi == 8192);
+    assert_int_equal(said.told.bare, 0);
+    assert_true(has_copy(2, 0, 8192) && is_of(2, 0, 8192));
     assert_false(tb_has_held(x.engine, file));
 }
 
@@ -238,7 +261,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_commit_sends_copies, begin, end),
         cmocka_unit_test_setup_teardown(test_an_end_syncs, begin, end),
         cmocka_unit_test_setup_teardown(test_a_copy_that_fails, begin, end),
-        cmocka_unit_test_setup_teardown(test_without_a_copy_it_leaves_what_others_have, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_keeper_waits_for_what_others_have, begin, end),
+        cmocka_unit_test_setup_teardown(test_an_early_commit_sends_what_others_have_too, begin, end),
         cmocka_unit_test_setup_teardown(test_what_a_lost_node_committed_is_read, begin, end),
         cmocka_unit_test_setup_teardown(test_a_file_whose_keeper_is_lost, begin, end),
         cmocka_unit_test_setup_teardown(test_a_keeper_that_is_not_lost_for_all, begin, end),

@@ -114,6 +114,7 @@ def test_commits_in_turn(
     random_operations(names, per_node, flush, (4096, "turns"), tmp_path, record_property)
 
 
+COPIES = SHARED.replace("nodes: shared", "nodes: shared\ncopies: 2")
 REMOTE = SHARED.replace(
     "  - {{name: nvme",
     "  - {{name: far, medium: remote, capacity: 8MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}\n  - {{name: nvme",
@@ -130,5 +131,4 @@ def test_commits_in_turn_with_a_remote_tier(flush: str, tmp_path: Path, record_p
 @pytest.mark.parametrize("flush", ["manual", "watermark"])
 def test_commits_in_turn_with_second_copies(flush: str, tmp_path: Path, record_property: Record) -> None:
     """Bytes are sent before their commit, and commits that have no second copy end on the PFS."""
-    text = SHARED.replace("nodes: shared", "nodes: shared\ncopies: 2")
-    random_operations(THREE, 1, flush, (4096, "turns"), tmp_path, record_property, text)
+    random_operations(THREE, 1, flush, (4096, "turns"), tmp_path, record_property, COPIES)
