@@ -18,6 +18,7 @@ SUITE_ROOMS = (
     "scales",
     "outcome",
     "jobs",
+    "unwarned",
     "base",
     "recipe_case",
     "acceptance",
