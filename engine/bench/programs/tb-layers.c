@@ -145,24 +145,24 @@ static void layer_write(struct place *p, uint64_t block, size_t n)
         abort();
 }
 
-/* Single bytes show what a layer costs without the copy. */
 static const struct step {
     const char *layer, *operation;
     size_t bytes, of;
     void (*act)(struct place *, uint64_t block, size_t n);
 } steps[] = {
-    {"memcpy", "read", BLOCK, FILE_BYTES, memcpy_read},   {"copy", "read", BLOCK, FILE_BYTES, copy_read},
-    {"medium", "read", BLOCK, FILE_BYTES, medium_read},   {"look-up", "read", BLOCK, FILE_BYTES, data_read},
-    {"layer", "read", BLOCK, FILE_BYTES, layer_read},     {"memcpy", "read", 1, FILE_BYTES, memcpy_read},
-    {"memory", "read", 1, FILE_BYTES, memory_read},       {"medium", "read", 1, FILE_BYTES, medium_read},
-    {"look-up", "read", 1, FILE_BYTES, data_read},        {"layer", "read", 1, FILE_BYTES, layer_read},
-    {"memory", "read", 1, CACHED, memory_read},           {"layer", "read", 1, CACHED, layer_read},
-    {"memcpy", "write", BLOCK, FILE_BYTES, memcpy_write}, {"copy", "write", BLOCK, FILE_BYTES, copy_write},
-    {"medium", "write", BLOCK, FILE_BYTES, medium_write}, {"look-up", "write", BLOCK, FILE_BYTES, data_write},
-    {"layer", "write", BLOCK, FILE_BYTES, layer_write},   {"memcpy", "write", 1, FILE_BYTES, memcpy_write},
-    {"memory", "write", 1, FILE_BYTES, memory_write},     {"medium", "write", 1, FILE_BYTES, medium_write},
-    {"look-up", "write", 1, FILE_BYTES, data_write},      {"layer", "write", 1, FILE_BYTES, layer_write},
-    {"memory", "write", 1, CACHED, memory_write},         {"layer", "write", 1, CACHED, layer_write},
+/* Single bytes show what a layer costs without the copy. */
+#define STEPS_OF(way)                                                                                        \
+    {"memcpy", #way, BLOCK, FILE_BYTES, memcpy_##way}, {"copy", #way, BLOCK, FILE_BYTES, copy_##way},        \
+        {"medium", #way, BLOCK, FILE_BYTES, medium_##way}, {"look-up", #way, BLOCK, FILE_BYTES, data_##way}, \
+        {"layer", #way, BLOCK, FILE_BYTES, layer_##way}, {"memcpy", #way, 1, FILE_BYTES, memcpy_##way},      \
+        {"memory", #way, 1, FILE_BYTES, memory_##way}, {"medium", #way, 1, FILE_BYTES, medium_##way},        \
+        {"look-up", #way, 1, FILE_BYTES, data_##way}, {"layer", #way, 1, FILE_BYTES, layer_##way},           \
+        {"memory", #way, 1, CACHED, memory_##way},                                                           \
+    {                                                                                                        \
+        "layer", #way, 1, CACHED, layer_##way                                                                \
+    }
+    STEPS_OF(read),
+    STEPS_OF(write),
 };
 #define N_STEPS (sizeof(steps) / sizeof(steps[0]))
 #define N_ALLOCATION 2

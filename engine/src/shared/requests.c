@@ -166,7 +166,7 @@ struct tb_request *tb_ask_begin(tb_engine *e, const struct tb_wire *w, uint64_t 
     return r;
 }
 
-/* Nobody's before it is asked: a client that is killed leaves nothing that would have to be found. */
+/* No client's once it is asked, so a killed one leaves nothing to be found. Killed right before that, the request is lost (see below). */
 bool tb_ask_ahead(tb_engine *e, const struct tb_wire *w, struct tb_asked *out)
 {
     struct tb_request *r = tb_daemon_is_alive(e->header) ? take_free(e, desk_of(w), TB_REQUESTS / 2) : NULL;
@@ -274,7 +274,10 @@ void tb_request_answer(struct tb_request *r, int64_t answer)
         r->state = TB_REQUEST_FREE;
 }
 
-/* If it was killed between taking one and noting itself, the request is lost until the instance ends. */
+/*
+ * A request has no client for a moment, when it is taken, given back, put back or asked ahead. One whose client was killed then is lost
+ * until the instance ends.
+ */
 void tb_requests_forget_client(tb_engine *e, uint32_t slot)
 {
     for (uint32_t i = 0; i < e->region.n_requests; i++) {

@@ -281,7 +281,7 @@ static void test_small_reads_share_a_piece(void **state)
     start(true, 1);
     for (uint64_t at = 0; at < SIZE; at += 5000) {
         read_right(SIZE - at < 5000 ? SIZE - at : 5000, at, 1);
-        if (at == 200000) /* a slow reader: all that came ahead is old, and nobody else wants it */
+        if (at == 200000) /* a slow reader: all that came ahead is old, and no other reader has taken it */
             nanosleep(&(struct timespec){0, TB_AHEAD_NS + 20000000}, NULL);
     }
     assert_true(n_asked <= SIZE / (CHUNK / 2));
