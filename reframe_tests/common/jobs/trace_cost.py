@@ -18,7 +18,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 MOST = 0.01  # of a call's time
@@ -28,7 +27,8 @@ LEAST_S = (
 BATCHES, BATCH_S, TURNS = 10, 0.02, 3
 LONGEST_S = 120  # of one look: a place that hangs leaves the launch to go on without a trace
 LOOP = "loop"
-_running: list[subprocess.Popen[str]] = []
+GRACE_S = 30  # for one that was asked to end
+SLICE_S = 0.1
 _asked: list[int] = []  # signals that came
 
 
@@ -58,52 +58,54 @@ def one_call(fd: int, data: bytes, file: str) -> None:
 
 
 def measured(tierctl: str, config: str, mode: str, file: str, size: int, *, trace: str = "") -> float:
-    """The same under `tierctl run`."""
+    """The same under `tierctl run`, in a process group of its own: all of it ends by one signal."""
     traced = ["--trace", trace] if trace else []
-    line = [
-        "timeout",
-        "--kill-after=30",
-        str(LONGEST_S),
-        tierctl,
-        "run",
-        "-c",
-        config,
-        "--mode",
-        mode,
-        *traced,
-        "--",
-    ]
+    line = [tierctl, "run", "-c", config, "--mode", mode, *traced, "--"]
     line += [sys.executable, __file__, LOOP, file, str(size)]
     _end_if_asked()
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        _running[:] = [process]
-        _end_if_asked()  # the signal came before the process had a name here
-        out, told = process.communicate()
-    _running.clear()
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        out, told = _said(process)
     _end_if_asked()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, line, out, told)
     return float(out)
 
 
+def _said(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """What it printed. The wait is cut in slices: a signal that comes just before it interrupts nothing."""
+    last = time.monotonic() + LONGEST_S
+    while not _asked and time.monotonic() < last:
+        try:
+            return process.communicate(timeout=SLICE_S)
+        except subprocess.TimeoutExpired:
+            continue
+    said = _ended(process)
+    if not _asked:
+        raise TimeoutError(f"a look took more than {LONGEST_S} s")
+    return said
+
+
+def _ended(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """`tierctl run` ends what it started when it is asked to."""
+    os.killpg(process.pid, signal.SIGTERM)  # it was not waited for: its group is there
+    try:
+        return process.communicate(timeout=GRACE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return process.communicate()
+
+
 def heed_signals() -> None:
     """After a signal `tierctl run` ends first, then this, and the folder for the looks goes."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _end)
-
-
-def _end(number: int, _: FrameType | None) -> None:
-    _asked.append(number)
-    for process in _running:
-        process.terminate()  # `timeout` has a process group of its own, and passes it on
+            signal.signal(number, lambda number, _: _asked.append(number))
 
 
 def _end_if_asked() -> None:
     if _asked:
-        for process in _running:
-            process.terminate()
-            process.wait()
         raise SystemExit(128 + _asked[0])
 
 

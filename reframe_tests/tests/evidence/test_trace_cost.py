@@ -79,6 +79,43 @@ def test_a_signal_leaves_no_folder_and_no_process(number: signal.Signals, tmp_pa
     assert not list(folder.iterdir()) and not Path(f"/proc/{child}").exists()
 
 
+def sleeper(tmp_path: Path, first: str = "") -> Path:
+    """A stand-in for tierctl that never ends by itself; `pid` has its number."""
+    tierctl = tmp_path / "tierctl"
+    tierctl.write_text(f"#!/bin/sh\n{first}\necho $$ > {tmp_path}/pid\nexec sleep 1000\n")
+    tierctl.chmod(0o755)
+    return tierctl
+
+
+def test_a_signal_that_comes_before_the_wait_ends_the_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Python's own wait would not see it: the handler ran, and no call is interrupted after it."""
+    asked: list[int] = []
+
+    class Signalled(subprocess.Popen[str]):
+        def __init__(self, *words: Any, **named: Any) -> None:
+            super().__init__(*words, **named)
+            asked.append(signal.SIGTERM)
+
+    monkeypatch.setattr(trace_cost, "_asked", asked)
+    monkeypatch.setattr(trace_cost.subprocess, "Popen", Signalled)
+    with pytest.raises(SystemExit) as ended:
+        trace_cost.measured(str(sleeper(tmp_path)), "c", "bypass", "f", 1)
+    assert ended.value.code == 128 + signal.SIGTERM
+
+
+def test_a_look_that_hangs_is_killed_and_traces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_cost, "LONGEST_S", 1)
+    monkeypatch.setattr(trace_cost, "GRACE_S", 0.2)
+    tierctl = sleeper(tmp_path, "trap '' TERM")
+    with pytest.raises(TimeoutError, match="a look took more than 1 s"):
+        trace_cost.measured(str(tierctl), "c", "bypass", "f", 1)
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
 def test_what_decided_against_a_trace_is_said(tmp_path: Path) -> None:
     told = {"call_s": 1.5e-6, "trace_s": 9e-8, "share": 0.06, "traced": False}
     (tmp_path / "trace-1-cost.json").write_text(json.dumps(told))
