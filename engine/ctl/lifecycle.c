@@ -14,6 +14,7 @@
 #include "base/remove_tree.h"
 #include "base/report.h"
 #include "commands.h"
+#include "common/copies.h"
 #include "common/ctl.h"
 #include "common/ending.h"
 #include "common/openmetrics.h"
@@ -174,7 +175,7 @@ static void print_status(tb_engine *e)
            tb_huge_pages_name(info.huge_pages));
     if (info.huge_pages == TB_HUGE_NONE)
         printf("  huge pages for the next start, as root: %s\n", TB_HUGE_ENABLE);
-    ctl_print_copy(e, stdout);
+    ctl_print_copy(&e->header->copy, stdout);
     ctl_print_tiers(e, stdout);
     ctl_print_waits(e, stdout);
     ctl_print_nodes(e, stdout);

@@ -99,12 +99,12 @@ static void memory_write(struct place *p, uint64_t block, size_t n)
 
 static void copy_read(struct place *p, uint64_t block, size_t n)
 {
-    tb_copy_out(p->engine->copy, p->bytes, bytes_of(p, block), n);
+    tb_copy_out(&p->engine->copy, p->bytes, bytes_of(p, block), n);
 }
 
 static void copy_write(struct place *p, uint64_t block, size_t n)
 {
-    tb_copy_in(p->engine->copy, bytes_of(p, block), p->bytes, n);
+    tb_copy_in(&p->engine->copy, bytes_of(p, block), p->bytes, n);
 }
 
 static void medium_read(struct place *p, uint64_t block, size_t n)

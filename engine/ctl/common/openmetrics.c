@@ -16,6 +16,7 @@
 
 #include "base/private_files.h"
 #include "base/report.h"
+#include "common/copies.h"
 #include "common/counters.h"
 #include "common/ctl.h"
 #include "common/show.h"
@@ -32,7 +33,8 @@ struct state {
     struct tb_instance_info info;
     struct tb_stats stats;
     uint32_t daemon_up, waiting;
-    const char *fsync, *placement, *mode, *devices, *copy;
+    const char *fsync, *placement, *mode, *devices;
+    char copy[CTL_COPY_WORDS];
 };
 #define STATE(field, metric, unit, help) CTL_COUNTER(struct state, field, metric, NULL, metric, CTL_GAUGE, CTL_##unit, help)
 
@@ -58,7 +60,7 @@ static void take(tb_engine *e, struct state *s)
     s->fsync = tb_fsync_name(c->fsync);
     s->placement = tb_policy_name(c->placement.policy);
     s->mode = ctl_mode(c);
-    s->copy = tb_copy_ways[tb_copy_chosen(&e->header->copy)].name;
+    ctl_copy_words(&e->header->copy, s->copy);
     s->devices = ctl_is_modelled(c) ? "modelled" : "real";
 }
 

@@ -11,6 +11,7 @@
 #include "base/huge_place.h"
 #include "base/process.h"
 #include "base/report.h"
+#include "common/copies.h"
 #include "common/counters.h"
 #include "common/ctl.h"
 #include "config/placement.h"
@@ -229,37 +230,6 @@ static void add_stats(json_t *out, const struct tb_stats *s)
     add_counters(out, ctl_counters, s);
 }
 
-/* What was measured, a row for each way, size and place that there is. */
-static json_t *copy_json(const struct tb_copy_choice *c)
-{
-    json_t *rates = json_array();
-    for (uint32_t i = 0; i < TB_COPY_WAYS * TB_COPY_SIZES * TB_COPY_PLACES; i++) {
-        uint32_t way = i / TB_COPY_PLACES / TB_COPY_SIZES, size = i / TB_COPY_PLACES % TB_COPY_SIZES, place = i % TB_COPY_PLACES;
-        uint64_t rate = tb_copy_rate(c, way, size, place);
-        if (rate)
-            json_array_append_new(rates,
-                                  json_pack("{s:s s:I s:s s:I}", "way", tb_copy_ways[way].name, "bytes", (json_int_t)tb_copy_size(size),
-                                            "program", tb_copy_place_name(place), "bytes_per_second", (json_int_t)rate));
-    }
-    return json_pack("{s:s s:o}", "way", tb_copy_ways[tb_copy_chosen(c)].name, "rates", rates);
-}
-
-/* The rates of the chosen way, one of each size, at each place of the program's side. */
-void ctl_print_copy(tb_engine *e, FILE *out)
-{
-    const struct tb_copy_choice *c = &e->header->copy;
-    uint32_t way = tb_copy_chosen(c);
-    char text[32];
-    fprintf(out, "copy by %s", tb_copy_ways[way].name);
-    for (uint32_t size = 0; size < TB_COPY_SIZES && tb_copy_rate(c, way, size, 0); size++)
-        fprintf(out, "%s%s", size ? ", " : "  GB/s of ", tb_format_size(tb_copy_size(size), text, sizeof(text)));
-    for (uint32_t place = 0; place < TB_COPY_PLACES; place++)
-        for (uint32_t size = 0; size < TB_COPY_SIZES && tb_copy_rate(c, way, size, place); size++)
-            fprintf(out, "%s%s %.1f", size ? "" : "  ", size ? "" : tb_copy_place_name(place),
-                    (double)tb_copy_rate(c, way, size, place) / 1e9);
-    putc('\n', out);
-}
-
 json_t *ctl_instance_json(tb_engine *e, bool samples)
 {
     struct tb_instance_info info;
@@ -274,7 +244,7 @@ json_t *ctl_instance_json(tb_engine *e, bool samples)
                         json_pack("{s:I s:s s:s?}", "bytes", (json_int_t)info.region_bytes, "huge_pages",
                                   tb_huge_pages_name(info.huge_pages), "enable_huge_pages",
                                   info.huge_pages == TB_HUGE_NONE ? TB_HUGE_ENABLE : NULL));
-    json_object_set_new(out, "copy", copy_json(&e->header->copy));
+    json_object_set_new(out, "copy", ctl_copy_json(&e->header->copy));
     json_object_set_new(out, "waits", waits_json(e));
     if (e->header->asking.n_nodes)
         json_object_set_new(out, "peers", nodes_json(&e->header->asking));

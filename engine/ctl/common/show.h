@@ -20,8 +20,6 @@ json_t *ctl_instance_json(tb_engine *engine, bool samples);
 void ctl_print_waits(tb_engine *engine, FILE *out);
 /* The nodes that share their tiers, one line each. */
 void ctl_print_nodes(tb_engine *engine, FILE *out);
-/* How its processes copy, and what was measured of it. */
-void ctl_print_copy(tb_engine *engine, FILE *out);
 void ctl_print_tiers(tb_engine *engine, FILE *out);
 
 #endif

@@ -132,6 +132,7 @@ bool tb_write_in_place(tb_engine *e, uint32_t file, const char *from, size_t n, 
         return false;
     uint64_t cell = tb_size_divide(offset, e->header->layout.class_divisor[tb_slab_layout(e, b)->class_index]);
     uint32_t lo = (uint32_t)(offset - cell * tb_buffer_size(e, b));
+    tb_medium_will_come(e, b, lo, n);
     if (lo + n > tb_buffer_size(e, b) || !tb_chunk_begin_writing(e, chunk.stripe, offset, n, &note))
         return false;
     bool may = may_replace(e, b, file, cell, lo, n);

@@ -62,13 +62,19 @@ static inline void tb_medium_charge(tb_engine *e, uint32_t tier, enum tb_charge 
 /* tb_medium_read and tb_medium_write of a buffer of a memory tier. */
 static inline void tb_medium_copy_out(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n, void *to)
 {
-    tb_copy_out(e->copy, to, tb_medium_memory(e, b, lo, n), n);
+    tb_copy_out(&e->copy, to, tb_medium_memory(e, b, lo, n), n);
     tb_medium_charge(e, tb_slab_layout(e, b)->tier, TB_CHARGE_READ, n);
+}
+
+/* Bytes of it will be replaced, and a locked instruction comes before (copy/copy.h). */
+static inline void tb_medium_will_come(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, size_t n)
+{
+    tb_copy_will_come(&e->copy, e->region.base + tb_medium_offset(e, b, lo), n);
 }
 
 static inline void tb_medium_copy_in(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n, const void *from)
 {
-    tb_copy_in(e->copy, tb_medium_memory(e, b, lo, n), from, n);
+    tb_copy_in(&e->copy, tb_medium_memory(e, b, lo, n), from, n);
     tb_medium_charge(e, tb_slab_layout(e, b)->tier, TB_CHARGE_WRITE, n);
 }
 

@@ -16,7 +16,7 @@ static bool is_word(const void *at, size_t left)
     return (uintptr_t)at % sizeof(uint64_t) == 0 && left >= sizeof(uint64_t);
 }
 
-void tb_copy_in(tb_copy_bytes *by, void *to, const void *from, size_t n)
+void tb_copy_in(const struct tb_copier *by, void *to, const void *from, size_t n)
 {
     (void)by;
     uint8_t *at = to;
@@ -33,7 +33,7 @@ void tb_copy_in(tb_copy_bytes *by, void *to, const void *from, size_t n)
     }
 }
 
-void tb_copy_out(tb_copy_bytes *by, void *to, const void *from, size_t n)
+void tb_copy_out(const struct tb_copier *by, void *to, const void *from, size_t n)
 {
     (void)by;
     const uint8_t *at = from;

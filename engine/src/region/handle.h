@@ -52,7 +52,7 @@ struct tb_engine {
     struct tb_engine_io any; /* routes each name it is given */
     struct tb_region region;
     struct tb_header *header;
-    tb_copy_bytes *copy; /* bytes between a program and the region: header->copy, where this processor can */
+    struct tb_copier copy; /* bytes between a program and the region: header->copy, where this processor can */
     struct tb_io *base;
     struct tb_io *pfs;                  /* chain to the PFS */
     struct tb_io *tier[TB_MAX_TIERS];   /* chains to the directory tiers */

@@ -61,17 +61,29 @@ def test_status_shows_how_bytes_are_copied(instance: Instance) -> None:
     copy = instance.status()["copy"]
     places = ["aligned", "misaligned by 1", "misaligned by 16", "page-aliased"]
     ways = dict.fromkeys(rate["way"] for rate in copy["rates"])
-    rates = {(r["way"], r["bytes"], r["program"]): r["bytes_per_second"] for r in copy["rates"]}
+    rates = {(r["copied"], r["way"], r["bytes"], r["program"]): r["bytes_per_second"] for r in copy["rates"]}
+    sizes, ahead = (4096, 65536, 1 << 20), "in, asked for ahead"
+    measured = {"in": sizes, "out": sizes, ahead: sizes[:1]}
     assert next(iter(ways)) == "memcpy"
-    assert copy["way"] in ways
-    assert set(rates) == {(w, n, p) for w in ways for n in (4096, 65536, 1 << 20) for p in places}
+    assert set(rates) == {
+        (k, w, n, p) for k, some in measured.items() for w in ways for n in some for p in places
+    }
     assert min(rates.values()) > 0
     lines = instance.ctl("status", "-i", instance.name).stdout.splitlines()
-    shown = [
-        f"{place} " + " ".join(f"{rates[copy['way'], n, place] / 1e9:.1f}" for n in (4096, 65536, 1 << 20))
-        for place in places
-    ]
-    assert f"copy by {copy['way']}  GB/s of 4KiB, 64KiB, 1MiB  " + "  ".join(shown) in lines
+    words = {}
+    for direction in ("in", "out"):
+        short, long = copy[direction]["short"], copy[direction]["long"]
+        kind = ahead if copy[direction]["ahead"] else direction
+        words[direction] = short + " asked for ahead" * copy[direction]["ahead"]
+        words[direction] += f", from 32KiB {long}" if long != short else ""
+        chosen = {4096: (kind, short), 65536: (direction, long), 1 << 20: (direction, long)}
+        shown = [
+            f"{place} " + " ".join(f"{rates[*chosen[n], n, place] / 1e9:.1f}" for n in sizes)
+            for place in places
+        ]
+        line = f"copy {direction} by {words[direction]}  GB/s of 4KiB, 64KiB, 1MiB  " + "  ".join(shown)
+        assert line in lines
+    assert copy["way"] in {f"in {words['in']}; out {words['out']}", words["in"]}
 
 
 def test_status_says_how_to_have_huge_pages(instance: Instance) -> None:
