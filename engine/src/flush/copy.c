@@ -18,6 +18,7 @@
 #include "buffer/medium.h"
 #include "buffer/of_file.h"
 #include "file/claim.h"
+#include "shared/recent.h"
 
 #define RUN_BYTES (2u << 20)   /* adjacent dirty bytes are written in pieces of at most this, or one buffer */
 #define BEGUN_BYTES (8u << 20) /* what a thread has written before the device is told to begin: less would be small transfers */
@@ -35,7 +36,7 @@ struct share {
     struct tb_buffer_ref *left; /* the same */
     struct tb_flushed_part *parts;
     uint32_t n_parts, parts_room;
-    bool journaled, gave_way;
+    bool journaled, gave_way, spared;
     int rc, unread;
     uint64_t written;
     char *bytes;
@@ -141,21 +142,36 @@ static void note_first(const struct share *r, struct tb_buffer *b, uint32_t end,
 }
 
 /*
+ * Of [from, *to) the first part that is not to be spared. False: it begins with bytes that are, up to `*to`. The grant may cover one part
+ * of a newer write and not the other. If that part went to the PFS alone, and the rest came after a commit of another node, others
+ * would read a part of both.
+ */
+static bool spare_newer(struct share *r, uint64_t from, uint64_t *to)
+{
+    uint64_t lo, hi;
+    if (!r->c->spares || !tb_recent_unsaid(r->c->target.engine, r->c->target.file, from, *to, &lo, &hi))
+        return true;
+    r->spared = true;
+    *to = lo > from ? lo : hi;
+    return lo > from;
+}
+
+/*
  * Of dirty bytes [*a, *z) the first part that may be written now. False: none, and `*z` is where to go on.
  */
-static bool may_write(const struct share *r, const struct tb_buffer *b, uint32_t *a, uint32_t *z, struct tb_flushed *out)
+static bool may_write(struct share *r, const struct tb_buffer *b, uint32_t *a, uint32_t *z, struct tb_flushed *out)
 {
     uint64_t from, to, start = tb_buffer_start(r->c->target.engine, b);
     if (!r->c->only)
         return true;
-    bool some = tb_ranges_inside(r->c->only, start + *a, start + *z, &from, &to);
-    if (!some || from != start + *a || to != start + *z)
+    bool some = tb_ranges_inside(r->c->only, start + *a, start + *z, &from, &to), may = some && spare_newer(r, from, &to);
+    if (!may || from != start + *a || to != start + *z)
         out->partial = true;
     if (some) {
         *a = (uint32_t)(from - start);
         *z = (uint32_t)(to - start);
     }
-    return some;
+    return may;
 }
 
 /* Copy the dirty bytes from `*at` on.  -EAGAIN: the run must be written first, `*at` says where to go on. */
@@ -390,6 +406,7 @@ static int add_up(struct tb_flush_copy *c, struct share *shares, uint32_t n)
             c->left[c->n_left++] = shares[i].left[k];
         c->journaled |= shares[i].journaled;
         c->gave_way |= shares[i].gave_way;
+        c->spared |= shares[i].spared;
         c->unread = c->unread ? c->unread : shares[i].unread;
         c->written += shares[i].written;
         rc = rc ? rc : shares[i].rc ? shares[i].rc : added;
@@ -419,7 +436,7 @@ int tb_flush_copy(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uin
     assert(c->target.fd >= 0 && c->target.can_write && tb_file_is_claimed(c->target.engine, c->target.file));
     TB_ASSERT_WHOLE(is_ascending(refs, n_refs));
     c->n_done = c->n_left = c->n_parts = 0;
-    c->journaled = c->gave_way = false;
+    c->journaled = c->gave_way = c->spared = false;
     c->parts = NULL;
     c->done = malloc((n_refs + 1) * sizeof(*c->done));
     c->left = malloc((n_refs + 1) * sizeof(*c->left));

@@ -27,7 +27,7 @@ struct tb_flushed {
     uint64_t sequence;            /* and this was the newest record of all */
     uint32_t lo, hi;              /* the dirty bytes, where they were one interval, */
     bool fragmented;              /* else */
-    bool partial;                 /* some dirty bytes were not written: the grant does not cover them */
+    bool partial;                 /* some dirty bytes were not written: the grant does not cover them, or they were spared */
     uint32_t first_part, n_parts; /* these, if a record referred to them, or where it is partial */
     bool voided;                  /* its records are void: its bytes are on the PFS, synced; */
     bool sealed;                  /* and no fsync makes a record of it before it is clean */
@@ -44,7 +44,8 @@ struct tb_flush_copy {
     bool syncs;                   /* a sync follows whatever is written */
     bool gives_way;               /* ends early when another process waits for the file's claim */
     const struct tb_ranges *only; /* of all dirty bytes these; NULL: all */
-    bool settled;                 /* the list was made when no move could be under way any more */
+    bool spares;  /* of these none that were written since: they are in no commit, and the rest of the write may be elsewhere */
+    bool settled; /* the list was made when no move could be under way any more */
 
     /* The outcome of the last call, but `written`, which adds up. */
     uint64_t written;        /* bytes */
@@ -56,6 +57,7 @@ struct tb_flush_copy {
     struct tb_buffer_ref *left; /* of the list, in its order: n_left that were not copied, */
     uint32_t n_left;
     bool gave_way; /* some of them because it ended early */
+    bool spared;   /* some bytes were spared: their buffers are in `done`, and stay dirty there */
     int unread;    /* 0, or why some that are in another node's memory could not be read: these stay dirty, and are not in `left` */
 };
 

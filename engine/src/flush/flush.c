@@ -31,6 +31,7 @@
 
 #define SOME_LOOKS 4096u /* buffers looked at for dirty ones */
 #define SOME_CHOICE 8u   /* dirty ones looked at */
+#define SPARING 4        /* grants of a flush that spare what is written meanwhile; a program may write the same bytes without end */
 
 struct some { /* buffers of one tier, about so many bytes */
     uint32_t tier;
@@ -267,11 +268,11 @@ static uint32_t keep_some(const tb_engine *e, struct tb_buffer_ref *refs, uint32
     return kept;
 }
 
-/* The buffers that hold bytes which were dirty at the start and are not copied yet. */
+/* The buffers that hold bytes which were dirty at the start and are not copied yet. With a new grant: all. */
 static struct tb_buffer_ref *list_left(struct tb_flush_copy *c, uint32_t *n)
 {
     struct tb_buffer_ref *refs = tb_file_buffers(c->target.engine, c->target.file, TB_BUFFERS_DIRTY, n);
-    if (refs)
+    if (refs && !c->spared)
         *n = tb_buffers_overlapping(c->target.engine, refs, *n, c->left, c->n_left);
     return refs;
 }
@@ -289,8 +290,8 @@ static bool claim_again(tb_engine *e, uint32_t file, const struct tb_identity *i
 }
 
 /*
- * Let a waiter have the claim once, then claim again. Another node may have taken bytes in between. Then a new grant comes first, since
- * a process that waits for other nodes must not hold the claim. `*rc`: why there is no grant.
+ * Let a waiter have the claim once, then claim again. Another node may have taken bytes in between, or some were spared. Then a new grant
+ * comes first, since a process that waits for other nodes must not hold the claim. `*rc`: why there is no grant.
  */
 static bool give_way(struct tb_flush_copy *c, bool named, int *rc)
 {
@@ -298,12 +299,12 @@ static bool give_way(struct tb_flush_copy *c, bool named, int *rc)
     uint32_t file = c->target.file;
     const struct tb_file *f = &e->region.files[file];
     struct tb_identity id = {.device = f->device, .inode = f->inode, .birth_ns = f->birth_ns};
-    bool again, shared = tb_is_shared(e, f);
+    bool again = c->spared, shared = tb_is_shared(e, f);
     TB_MEETING("flush gives way");
     tb_file_unclaim(e, file);
     tb_file_let_others_claim(e, file);
     do {
-        *rc = tb_grant_of(e, file) ? 0 : tb_grant_take(e, file);
+        *rc = !again && tb_grant_of(e, file) ? 0 : tb_grant_take(e, file);
         if (!claim_again(e, file, &id, named))
             return false;
         c->only = tb_grant_of(e, file);
@@ -319,13 +320,14 @@ static int flush_all(struct tb_flush_copy *c, bool sync, bool named, bool *gone)
 {
     uint32_t n;
     struct tb_buffer_ref *refs = tb_file_buffers(c->target.engine, c->target.file, TB_BUFFERS_DIRTY, &n);
-    int rc;
+    int rc, grants = 0;
     do {
+        c->spares = c->gives_way && grants++ < SPARING;
         rc = n && !refs ? -ENOMEM : flush_refs(c, refs, n, sync);
         free(refs);
-        bool more = !rc && c->n_left;
-        *gone = more && c->gave_way && !give_way(c, named, &rc);
-        c->settled = !c->gave_way;
+        bool more = !rc && (c->n_left || c->spared), gives_way = c->gave_way || c->spared;
+        *gone = more && gives_way && !give_way(c, named, &rc);
+        c->settled = !gives_way;
         more &= !rc;
         refs = more && !*gone ? list_left(c, &n) : (n = 0, NULL);
         tb_flush_copy_free(c);
@@ -338,6 +340,7 @@ static int flush_some(struct tb_flush_copy *c, const struct some *some)
 {
     uint32_t n;
     struct tb_buffer_ref *refs = tb_file_buffers(c->target.engine, c->target.file, TB_BUFFERS_DIRTY, &n);
+    c->spares = true;
     n = refs ? keep_some(c->target.engine, refs, n, some) : 0;
     int rc = n ? flush_refs(c, refs, n, false) : 0;
     tb_flush_copy_free(c);

@@ -101,21 +101,42 @@ static bool is_torn(const tb_engine *e, const struct tb_file_nodes *f, uint32_t 
     return f->n_torn != seen;
 }
 
+struct counts {
+    uint32_t torn, let_go, cleaned;
+};
+
+static struct counts count(const struct tb_file_nodes *f)
+{
+    return f ? (struct counts){f->n_torn, f->n_let_go, f->n_cleaned} : (struct counts){0};
+}
+
+/*
+ * It is noted first: so a flush or another node's commit that claims the file later spares it, and one that has the claim, or had it, is
+ * seen here.
+ */
+static bool is_noted_as_whole(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n, const struct counts *since)
+{
+    const struct tb_file_nodes *f = &e->region.file_nodes[file];
+    return tb_shared_note_write(e, file, offset, n) && !e->region.files[file].flusher && f->n_let_go == since->let_go &&
+           f->n_cleaned == since->cleaned;
+}
+
 /*
  * With `nodes: shared` bytes may go for newer ones of another node, or be committed early by a flush, while they are written. Then
- * the write is done once more, so that of two writes that nothing orders one is there as a whole. Where no other node has anything of the
- * file nothing has gone, and it is enough that all of it counts as in no commit.
+ * the write is done once more, so that of two writes that nothing orders one is there as a whole. Where none of it can have gone, or become
+ * clean, it is enough that all of it counts as in no commit.
  */
 static ssize_t write_whole(struct tb_target *t, const void *from, size_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
     const struct tb_file_nodes *f = tb_is_shared(e, &e->region.files[t->file]) ? &e->region.file_nodes[t->file] : NULL;
-    uint32_t seen = f ? f->n_torn : 0;
+    struct counts since = count(f);
     ssize_t w = tb_data_write(t, from, n, offset);
-    for (int i = 0; i < REDOS && f && w > 0 && is_torn(e, f, seen); i++) {
-        seen = f->n_torn;
-        if (!tb_is_elsewhere(e, t->file) && tb_shared_note_write(e, t->file, offset, (uint64_t)w))
+    for (int i = 0; i < REDOS && f && w > 0 && is_torn(e, f, since.torn); i++) {
+        since.torn = f->n_torn;
+        if (is_noted_as_whole(e, t->file, offset, (uint64_t)w, &since))
             continue;
+        since = count(f);
         ssize_t again = tb_data_write(t, from, (size_t)w, offset);
         w = again < 0 ? again : w;
     }

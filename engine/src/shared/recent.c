@@ -118,6 +118,23 @@ void tb_recent_committed(tb_engine *e, uint32_t file, const struct tb_recent_tak
     tb_lock_drop(&r->lock);
 }
 
+bool tb_recent_unsaid(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi, uint64_t *from, uint64_t *to)
+{
+    struct tb_recent *r = lock_slot(e, file, false);
+    *from = *to = hi;
+    for (uint32_t i = 0; r && i < r->n; i++) {
+        const struct tb_recent_write *w = &r->write[i];
+        uint64_t first = w->lo > lo ? w->lo : lo;
+        if (w->version || w->hi <= lo || first >= *from)
+            continue;
+        *from = first;
+        *to = w->hi < hi ? w->hi : hi;
+    }
+    if (r)
+        tb_lock_drop(&r->lock);
+    return *from < hi;
+}
+
 int tb_recent_newer(tb_engine *e, uint32_t file, uint64_t version, struct tb_ranges *out)
 {
     struct tb_recent *r = lock_slot(e, file, false);

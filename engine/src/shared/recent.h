@@ -33,6 +33,11 @@ struct tb_recent_taken {
 
 /* The writes before that list are committed, except for those that meet what was left. */
 void tb_recent_committed(tb_engine *e, uint32_t file, const struct tb_recent_taken *taken);
+/*
+ * The first part of [lo, hi) that is of a write in no commit. Under the lock of its chunk, so that this stays true of the bytes. False:
+ * there is none.
+ */
+bool tb_recent_unsaid(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi, uint64_t *from, uint64_t *to);
 /* Writes that are not committed, or after that version: added to `out`, which is settled then. 0 or -ENOMEM. */
 int tb_recent_newer(tb_engine *e, uint32_t file, uint64_t version, struct tb_ranges *out);
 

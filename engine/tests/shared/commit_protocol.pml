@@ -7,7 +7,8 @@
  *
  * SCENE says what the workers do. WHOLE: of two writes that nothing orders one is there as a whole. What is wrong on purpose:
  * NO_TURN: commits, ends and letting go of one file meet. SILENT: a write that a flush took along is told to no node. TEARS: a write that
- * lost a part while it was under way is left so.
+ * lost a part while it was under way is left so. ALONG: a flush takes along what is newer than its grant, as where a program writes again and
+ * again; without WHOLE that is right.
  */
 #ifndef CELLS
 #define CELLS 2
@@ -38,6 +39,13 @@
 #else
 #define IS_TORN(n) (seen != n_torn[n])
 #endif
+
+#ifdef ALONG
+#define IS_SPARED(n, c) false
+#else
+#define IS_SPARED(n, c) (IS_UNNAMED(n, 1, c) || IS_UNNAMED(n, 2, c) || IS_UNNAMED(n, 3, c))
+#endif
+#define IS_UNNAMED(n, w, c) (IS_OWN(n, w) && NOTE(w, c) == UNNAMED)
 
 /* Of each node: its bytes of the file, and what it knows. */
 byte val[2 * CELLS];
@@ -302,7 +310,7 @@ over:
     skip
 }
 
-/* A grant, the claim, the bytes that the grant covers, and the end. */
+/* A grant, the claim, the bytes that the grant covers without those of newer writes, and the end. */
 inline flush(n)
 {
     do
@@ -314,11 +322,10 @@ inline flush(n)
     od;
     c = 0;
     do
-    :: c < CELLS && (grant & BIT(c)) && dirty[AT(n, c)] ->
-        v = val[AT(n, c)];
+    :: atomic { c < CELLS && (grant & BIT(c)) && dirty[AT(n, c)] && !IS_SPARED(n, c) -> v = val[AT(n, c)] };
         pfs[c] = v;
-        d_step { if :: val[AT(n, c)] == v -> dirty[AT(n, c)] = false :: else fi; c++; v = 0 }
-    :: c < CELLS && !((grant & BIT(c)) && dirty[AT(n, c)]) -> c++
+        d_step { if :: val[AT(n, c)] == v && !IS_SPARED(n, c) -> dirty[AT(n, c)] = false :: else fi; c++; v = 0 }
+    :: c < CELLS && !((grant & BIT(c)) && dirty[AT(n, c)] && !IS_SPARED(n, c)) -> c++
     :: c == CELLS -> break
     od;
     TURN_TAKE(n);
@@ -424,6 +431,11 @@ inline open_and_read(n)
 #define A2 flush(0)
 #define B1 write_cells(1, 2, ALL); fsync(1)
 #define B2 flush(1)
+#elif SCENE == 6  /* a flush begins with older bytes of what a write replaces */
+#define A1 write_cells(0, 1, 1); write_cells(0, 3, ALL); fsync(0)
+#define A2 flush(0)
+#define B1 write_cells(1, 2, ALL); fsync(1)
+#define B2 skip
 #endif
 
 proctype worker(byte id)

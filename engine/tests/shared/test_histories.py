@@ -68,6 +68,13 @@ def history(root: Path, name: str) -> list[Operation]:
 Record = Callable[[str, object], None]
 
 
+def seen(operation: Operation) -> str:
+    """Which write a read met where, by its value."""
+    return "".join(f", [{begin}, {end}) has {value:#x}" for begin, end, value in operation.got) or (
+        f", value {operation.value:#x}" if operation.kind == "write" else ""
+    )
+
+
 def hold_against_the_model(
     operations: list[Operation], whole: bool, what: str, out: Path, record: Record
 ) -> None:
@@ -76,7 +83,8 @@ def hold_against_the_model(
     record("operations", len(operations))
     wrong = check(operations, whole)
     if wrong:
-        out.write_text("".join(f"{o}\n" for o in sorted(operations, key=lambda o: o.begin)))
+        lines = (f"{o}{seen(o)}\n" for o in sorted(operations, key=lambda o: o.begin))
+        out.write_text("".join(lines))
         pytest.fail(f"{what}: {len(wrong)} wrong, the first:\n{wrong[0]}\nall operations: {out}")
 
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "file/claim.h"
 #include "file/file.h"
 #include "io/identity.h"
 #include "layer/data.h"
@@ -290,6 +291,7 @@ static void test_what_can_go_alone_goes(void **state)
 }
 
 static bool lets_go_first, flushes;
+static uint32_t cleans; /* so many buffers the flush has cleaned, as far as the count says */
 
 /* Above 0: bytes are going, for so many sleeps of the thread that waits for that (the linker wraps the calls). */
 static int going, n_written_after;
@@ -303,6 +305,7 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
         return __real_nanosleep(time, left);
     if (--going == 0) {
         struct tb_file_nodes *f = &scene->x.engine->region.file_nodes[scene->file];
+        f->n_let_go++;
         f->n_torn++;
         f->n_tearing--;
     }
@@ -334,7 +337,9 @@ ssize_t __wrap_tb_data_write(struct tb_target *t, const void *from, size_t n, ui
         struct tb_recent_taken taken = {.began = tb_recent_begin(t->engine, t->file), .version = 4};
         tb_recent_committed(t->engine, t->file, &taken);
         t->engine->region.file_nodes[t->file].n_torn++;
+        t->engine->region.file_nodes[t->file].n_cleaned += cleans;
         flushes = false;
+        cleans = 0;
     }
     return w;
 }
@@ -364,7 +369,6 @@ static void test_a_write_ends_after_what_tears_it(void **state)
     scene = calloc(1, sizeof(*scene));
     begin(scene, TB_FSYNC_TIER);
     share(scene);
-    scene->x.engine->region.file_nodes[scene->file].known |= 1;
     scene->x.engine->region.file_nodes[scene->file].n_tearing++;
     going = 1000;
     n_written_after = 0;
@@ -394,6 +398,27 @@ static void test_a_write_that_a_flush_met_is_noted_again(void **state)
     end(scene);
 }
 
+/* The flush has put a part of it on the PFS, too: to be there as a whole it is written again. So it is where a flush has the claim. */
+static void test_a_write_of_which_a_flush_took_a_part_is_written_again(void **state)
+{
+    (void)state;
+    scene = calloc(1, sizeof(*scene));
+    begin(scene, TB_FSYNC_TIER);
+    share(scene);
+    flushes = true;
+    cleans = 1;
+    n_written_after = 0;
+    assert_int_equal(TB_IO(scene->x.io, pwrite, scene->fd, scene->bytes, 4096, 0), 4096);
+    assert_int_equal(n_written_after, 2);
+    assert_true(tb_file_claim(scene->x.engine, scene->file));
+    flushes = true;
+    n_written_after = 0;
+    assert_int_equal(TB_IO(scene->x.io, pwrite, scene->fd, scene->bytes, 4096, 0), 4096);
+    assert_int_equal(n_written_after, 2);
+    tb_file_unclaim(scene->x.engine, scene->file);
+    end(scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_a_write_that_begins_keeps_no_older_bytes),
         cmocka_unit_test(test_a_write_ends_after_what_tears_it),
         cmocka_unit_test(test_a_write_that_a_flush_met_is_noted_again),
+        cmocka_unit_test(test_a_write_of_which_a_flush_took_a_part_is_written_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

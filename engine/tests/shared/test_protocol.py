@@ -18,22 +18,24 @@ Flags = tuple[str, ...]
 """The model, and what is defined in it."""
 SCENES: list[Flags] = [
     ("commit", "-DSCENE=1", "-DWHOLE"),
-    ("commit", "-DSCENE=3", "-DCELLS=1"),
+    ("commit", "-DSCENE=3", "-DCELLS=1", "-DALONG"),
     ("copies", "-DSCENE=3"),
 ]
 WRONG: dict[Flags, str] = {
     ("commit", "-DSCENE=1", "-DCELLS=1", "-DNO_TURN"): "it is lost",
-    ("commit", "-DSCENE=3", "-DCELLS=1", "-DSILENT"): "what was read is old",
+    ("commit", "-DSCENE=3", "-DCELLS=1", "-DALONG", "-DSILENT"): "what was read is old",
     ("copies", "-DSCENE=3", "-DTAKES"): "it is lost",
 }
 if LONG:
     SCENES += [("commit", f"-DSCENE={i}", "-DCELLS=2") for i in (2, 3, 4)]
-    SCENES += [("commit", "-DSCENE=4", "-DWHOLE"), ("commit", "-DSCENE=5", "-DCELLS=1")]
+    SCENES += [("commit", f"-DSCENE={i}", "-DWHOLE") for i in (2, 4, 6)]
+    SCENES += [("commit", "-DSCENE=5", "-DCELLS=1")]
     SCENES += [("copies", f"-DSCENE={i}") for i in (1, 2, 4, 5)]
     SCENES += [("copies", "-DSCENE=1", "-DROOM", "-DLOST_END")]
     WRONG |= {
         ("commit", "-DSCENE=4", "-DCELLS=1", "-DNO_TURN"): "what was read is old",
         ("commit", "-DSCENE=4", "-DWHOLE", "-DTEARS"): "parts of two commits",
+        ("commit", "-DSCENE=6", "-DWHOLE", "-DALONG"): "parts of two commits",
     }
     WRONG[("copies", "-DSCENE=4", "-DSTAYS")] = "what was read is old"
     WRONG |= {

@@ -4,6 +4,8 @@
  */
 #include "turn.h"
 
+#include "flush/flush.h"
+
 /* Another thread of the daemon, which waits for the turn: then the first one goes on (the linker wraps the call). */
 static pthread_t other;
 static bool has_other;
@@ -202,6 +204,66 @@ static void test_a_cut_leaves_what_was_written_since(void **state)
     assert_true(is_nobodys(4096, 8192));
 }
 
+/* What a client asks of its daemon, which is this process (the linker wraps the calls). */
+int64_t __wrap_tb_ask_for(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room, uint64_t seconds);
+int64_t __wrap_tb_ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room);
+
+int64_t __wrap_tb_ask_for(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room, uint64_t seconds)
+{
+    char *bytes = malloc(sizeof(*w) + n + room);
+    (void)seconds;
+    memcpy(bytes, w, sizeof(*w));
+    if (n)
+        memcpy(bytes + sizeof(*w), more, n);
+    int64_t got = relay_request(e, NULL, bytes, sizeof(*w) + n, room);
+    memcpy(answer, bytes, got > 0 ? (size_t)got : 0);
+    free(bytes);
+    return got;
+}
+
+int64_t __wrap_tb_ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room)
+{
+    return __wrap_tb_ask_for(e, w, more, n, answer, room, 0);
+}
+
+/*
+ * A flush begins with older bytes, and a write replaces a part of them before they are copied. If that part went to the PFS, and the rest of
+ * the write counted later, the other node's write of the same bytes, which came in between, would be there in the other part.
+ */
+static void test_a_flush_takes_no_part_of_a_newer_write(void **state)
+{
+    (void)state;
+    write_here(0, 4096);
+    assert_true(tb_flush_claim(x.engine, file));
+    write_here(0, 8192);
+    assert_int_equal(tb_flush_giving_way(x.engine, file, -1, false).error, 0);
+    let_go((uint64_t)committed_by_other(0, 8192));
+    assert_true(say(0) > 0);
+    assert_true(is_of(0, 0, 8192) || is_of(1, 0, 8192));
+}
+
+/* A program that writes the same bytes again and again does not hold up the flush for ever. */
+static void write_again(void)
+{
+    meanwhile = write_again;
+    write_here(0, 4096);
+}
+
+static void test_a_flush_ends_though_a_program_goes_on_writing(void **state)
+{
+    (void)state;
+    write_here(0, 4096);
+    meanwhile = write_again;
+    assert_true(tb_flush_claim(x.engine, file));
+    assert_int_equal(tb_flush_giving_way(x.engine, file, -1, false).error, 0);
+    meanwhile = NULL;
+    int commits = 0;
+    for (int i = 0; i < n_asked; i++)
+        commits += asked[i] == TB_WIRE_COMMIT;
+    assert_int_equal(commits, 5);
+    assert_int_equal(x.engine->region.files[file].n_dirty, 0);
+}
+
 static void test_malformed(void **state)
 {
     (void)state;
@@ -225,6 +287,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_was_settled_is_not_let_go_of_again, begin, end),
         cmocka_unit_test_setup_teardown(test_an_answer_that_is_lost, begin, end),
         cmocka_unit_test_setup_teardown(test_a_cut_leaves_what_was_written_since, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_flush_takes_no_part_of_a_newer_write, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_flush_ends_though_a_program_goes_on_writing, begin, end),
         cmocka_unit_test_setup_teardown(test_malformed, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
