@@ -99,7 +99,7 @@ def test_a_signal_that_comes_before_the_wait_ends_the_look(
             asked.append(signal.SIGTERM)
 
     monkeypatch.setattr(trace_cost, "_asked", asked)
-    monkeypatch.setattr(trace_cost.subprocess, "Popen", Signalled)
+    monkeypatch.setattr(subprocess, "Popen", Signalled)
     with pytest.raises(SystemExit) as ended:
         trace_cost.measured(str(sleeper(tmp_path)), "c", "bypass", "f", 1)
     assert ended.value.code == 128 + signal.SIGTERM
