@@ -25,7 +25,7 @@ void tb_fd_set(int fd, struct tb_io *io)
 {
     if ((unsigned)fd >= TB_FD_LIMIT)
         return;
-    tb_managed[fd] = io;
+    atomic_store_explicit(&tb_managed[fd], io, memory_order_release);
     int high = highest_managed;
     while (io && fd > high && !atomic_compare_exchange_weak(&highest_managed, &high, fd))
         ;

@@ -257,7 +257,7 @@ static int join(tb_engine *e, const struct tb_identity *id, uint32_t *out)
     uint32_t n = f->n_open;
     while (n && !atomic_compare_exchange_weak(&f->n_open, &n, n + 1))
         ;
-    if (n && find_unlocked(e, id) != *out) /* between look-up and join the record became another file's */
+    if (n && !is_found(f, id)) /* between look-up and join the record became another file's */
         return tb_file_put(e, *out) ? TB_FILE_IS_VOID : -EAGAIN;
     return n ? 0 : -EAGAIN;
 }

@@ -542,5 +542,6 @@ void tb_flush_unclaim(tb_engine *e, uint32_t file)
 
 int tb_file_take_error(tb_engine *e, uint32_t file)
 {
-    return atomic_exchange(&e->region.files[file].error, 0);
+    _Atomic int32_t *error = &e->region.files[file].error;
+    return *error ? atomic_exchange(error, 0) : 0; /* most have none, and an exchange waits for all stores before it */
 }

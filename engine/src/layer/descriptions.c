@@ -18,6 +18,15 @@
 #include "region/clients.h"
 
 /*
+ * What no other process changes. A store does while there is one thread: a locked instruction waits for all stores before it,
+ * and an open and close has many. A handler that comes between leaves a count as it was.
+ */
+#define ADD_OWN(count, by)                                                                                                  \
+    (__libc_single_threaded                                                                                                 \
+         ? atomic_store_explicit((count), atomic_load_explicit((count), memory_order_relaxed) + (by), memory_order_release) \
+         : (void)(*(count) += (by)))
+
+/*
  * The free list is a stack without a lock. The count next to the head changes with every
  * push and pop, so a compare-exchange fails if the same head was taken and given back in
  * between.
@@ -35,12 +44,12 @@ static uint64_t head_of(uint64_t before, uint32_t open)
 static void begin_moving(tb_engine *e)
 {
     assert(e->slot < e->region.n_clients);
-    e->region.clients[e->slot].n_moving++;
+    ADD_OWN(&e->region.clients[e->slot].n_moving, 1);
 }
 
 static void end_moving(tb_engine *e)
 {
-    e->region.clients[e->slot].n_moving--;
+    ADD_OWN(&e->region.clients[e->slot].n_moving, -1);
 }
 
 static uint32_t pop(tb_engine *e)
@@ -160,13 +169,23 @@ void tb_offset_unlock(tb_engine *e, int stripe)
         tb_lock_drop(&e->region.locks->offset[stripe].lock);
 }
 
+/* True: it was the last. */
+static bool take_ref(tb_engine *e, uint32_t open)
+{
+    if (!__libc_single_threaded)
+        return atomic_fetch_sub(&e->local_refs[open], 1) == 1;
+    uint16_t left = e->local_refs[open] - 1;
+    atomic_store_explicit(&e->local_refs[open], left, memory_order_release);
+    return !left;
+}
+
 /* local_refs counts this process's descriptors; the shared bit says only that there is at least one. */
 static void hold(tb_engine *e, uint32_t open)
 {
     _Atomic uint64_t *word = &holders_of(e, open)[e->slot / 64];
     uint64_t mask = 1ull << (e->slot % 64);
     assert(open < e->region.n_opens && e->local_refs[open] < UINT16_MAX);
-    e->local_refs[open]++;
+    ADD_OWN(&e->local_refs[open], 1);
     if (!(*word & mask))
         *word |= mask;
 }
@@ -184,7 +203,7 @@ int tb_open_bind(tb_engine *e, int fd, uint32_t open)
             free(fresh);
     }
     hold(e, open);
-    *tb_open_slot(e, fd) = open + 1;
+    atomic_store_explicit(tb_open_slot(e, fd), open + 1, memory_order_release);
     return 0;
 }
 
@@ -222,6 +241,23 @@ static bool let_go(tb_engine *e, uint32_t open, uint32_t client)
     return (before & mask) && !tb_open_ender(seen) && !is_held(e, open) && take_end(e, open, seen);
 }
 
+/*
+ * The same where no other process has the description, and no other thread can give it to one. The end is taken while the bit is set:
+ * a client that looks for descriptions without a holder finds a holder or an ender. If killed in between, repair takes the end over.
+ */
+static bool let_go_alone(tb_engine *e, uint32_t open)
+{
+    struct tb_open *o = &e->region.opens[open];
+    _Atomic uint64_t *word = &holders_of(e, open)[e->slot / 64];
+    uint32_t seen = o->ended_by;
+    if (!(*word & 1ull << (e->slot % 64)) || tb_open_ender(seen))
+        return false;
+    atomic_store_explicit(&o->ended_by, seen | (e->slot + 1), memory_order_release);
+    TB_STEP("description end taken");
+    atomic_store_explicit(word, 0, memory_order_release);
+    return true;
+}
+
 static bool closing_flushes(const tb_engine *e, const struct tb_file *f)
 {
     return tb_file_may_flush(f) && (tb_config_of(e)->flush.policy == TB_FLUSH_ON_CLOSE || tb_file_owes_flush(f));
@@ -246,20 +282,35 @@ static void forget_ended_holders(tb_engine *e, uint32_t open)
     tb_lock_drop(&e->header->registry.lock);
 }
 
-struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last)
+/* Of two threads that close one descriptor, one gets the description. */
+static uint32_t take_binding(const tb_engine *e, int fd)
 {
     _Atomic uint32_t *slot = tb_open_slot(e, fd);
-    uint32_t open = slot ? atomic_exchange(slot, 0) : 0;
+    if (!slot || !__libc_single_threaded)
+        return slot ? atomic_exchange(slot, 0) : 0;
+    uint32_t open = *slot;
+    atomic_store_explicit(slot, 0, memory_order_release);
+    return open;
+}
+
+/* This process's last descriptor of it: true if no other process has one. */
+static bool let_go_of(tb_engine *e, uint32_t open)
+{
+    const struct tb_open *o = &e->region.opens[open];
+    if (o->shared && closing_flushes(e, &e->region.files[o->file]))
+        forget_ended_holders(e, open);
+    return __libc_single_threaded && !o->shared ? let_go_alone(e, open) : let_go(e, open, e->slot);
+}
+
+struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last)
+{
+    uint32_t open = take_binding(e, fd);
     *last = false;
     if (!open)
         return NULL;
     struct tb_open *o = &e->region.opens[open - 1];
     assert(o->magic == TB_OPEN_MAGIC && e->local_refs[open - 1]);
-    if (--e->local_refs[open - 1] == 0) {
-        if (o->shared && closing_flushes(e, &e->region.files[o->file]))
-            forget_ended_holders(e, open - 1);
-        *last = let_go(e, open - 1, e->slot);
-    }
+    *last = take_ref(e, open - 1) && let_go_of(e, open - 1);
     return o;
 }
 
@@ -335,7 +386,7 @@ bool tb_opens_forget_client(tb_engine *e, uint32_t slot, bool but_coherent)
         bool held = holders_of(e, i)[slot / 64] & mask;
         if (held && but_coherent && e->region.files[o->file].flags & TB_FILE_COHERENT)
             holds = true;
-        else if (held ? let_go(e, i, slot) : takes_over(e, i, slot))
+        else if ((held && let_go(e, i, slot)) || takes_over(e, i, slot))
             close_for_dead(e, o);
     }
     return holds;

@@ -369,11 +369,12 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
 static int finish_open(tb_engine *e, struct tb_open *o, int fd)
 {
     uint32_t file = o->file;
-    struct tb_target t = tb_layer_target(e, o, fd);
     assert(o->ended_by & TB_OPEN_ENDER); /* by this client, so no other one closes it, too */
     int rc = flush_at_close(e, o, fd), earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
-    if (!rc && tb_layer_may_write(o->flags) && tb_shared_has_news(e, file))
+    if (!rc && tb_layer_may_write(o->flags) && tb_shared_has_news(e, file)) {
+        struct tb_target t = tb_layer_target(e, o, fd);
         rc = tb_flush_commit(&t, NULL);
+    }
     if (!rc && tb_layer_may_write(o->flags))
         rc = tb_shared_finish(e, file);
     tb_reader_close(e, (uint32_t)(o - e->region.opens));

@@ -68,7 +68,8 @@ static void leave_stream(tb_engine *e, struct tb_reader *r)
 {
     if (stream_of(e, r))
         tb_stream_close(e, r->stream - 1);
-    r->stream = 0;
+    if (atomic_load_explicit(&r->stream, memory_order_relaxed))
+        r->stream = 0;
 }
 
 /* The longest prefix wins, as with modes. */
@@ -83,12 +84,14 @@ enum tb_hint tb_hint_of(const tb_engine *e, const char *path)
 void tb_reader_open(tb_engine *e, uint32_t open, const char *path)
 {
     struct tb_reader *r = &e->readers[open];
-    r->start = r->stride = 0;
-    r->end = UINT64_MAX;
-    r->run = r->stream = 0;
-    r->hint = tb_hint_of(e, path);
-    r->hint_from = 0;
-    r->hint_to = UINT64_MAX;
+    atomic_store_explicit(&r->start, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->stride, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->end, UINT64_MAX, memory_order_relaxed);
+    atomic_store_explicit(&r->run, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->stream, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->hint, tb_hint_of(e, path), memory_order_relaxed);
+    atomic_store_explicit(&r->hint_from, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->hint_to, UINT64_MAX, memory_order_relaxed);
 }
 
 void tb_reader_close(tb_engine *e, uint32_t open)

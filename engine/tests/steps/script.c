@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/single_threaded.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -173,13 +174,16 @@ static int run_one(struct tb_io *io, const char *root, int number, int *fd, void
     return -1;
 }
 
+/* By turns as a program with one thread and as one with several does it: they close in different ways. */
 int script_run(struct tb_io *io, const char *root, void (*flush)(void), _Atomic int *done)
 {
     int fd[FILES];
     mkdir(path(root, "dir"), 0700);
-    for (int i = 0; i < OPERATIONS; i++, *done = i)
+    for (int i = 0; i < OPERATIONS; i++, *done = i) {
+        __libc_single_threaded = i % 2;
         if (run_one(io, root, i, fd, flush))
             return i + 1;
+    }
     return 0;
 }
 
