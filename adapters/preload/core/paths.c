@@ -24,8 +24,8 @@ static bool is_dots_or_empty(const char *part)
 /* No "." or "..", no double slash and none at the end: then the name needs no normalising, which most don't. */
 static bool is_plain(const char *path)
 {
-    for (const char *p = path; (p = strchr(p, '/')); p++)
-        if (is_dots_or_empty(p + 1))
+    for (const char *p = path; *p; p++)
+        if (*p == '/' && is_dots_or_empty(p + 1))
             return false;
     return true;
 }

@@ -194,9 +194,9 @@ bool tb_locks_are_marked(int fd)
 
 struct tb_lock_mark *tb_locks_go_begin(int fd)
 {
-    int saved = errno;
     if (!n_marks)
         return NULL;
+    int saved = errno;
     lock_to_change();
     struct tb_lock_mark *m = find_of(fd);
     if (!m)
@@ -208,9 +208,9 @@ struct tb_lock_mark *tb_locks_go_begin(int fd)
 /* A thread that is just asking for a lock may have it already: then its file stays marked. */
 void tb_locks_go_end(struct tb_lock_mark *m, bool closed)
 {
-    int saved = errno;
     if (!m)
         return;
+    int saved = errno;
     if (closed && !m->n_asking) {
         close_kept(m);
         forget(m);
