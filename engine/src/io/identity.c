@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -52,9 +53,13 @@ static void fill(const struct statx *x, struct tb_identity *out)
  */
 int tb_identity_of_fd(int fd, struct tb_identity *out)
 {
+    static const char *_Atomic name; /* none; kernels before 6.11 want an empty one, which is copied and looked at each time */
     struct statx x;
-    if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, WANTED, &x))
-        return -errno;
+    while (syscall(SYS_statx, fd, atomic_load_explicit(&name, memory_order_relaxed), AT_EMPTY_PATH, WANTED, &x)) {
+        if (errno != EFAULT || name)
+            return -errno;
+        name = "";
+    }
     fill(&x, out);
     return 0;
 }
