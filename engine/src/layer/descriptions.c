@@ -96,9 +96,8 @@ static void publish(tb_engine *e, uint32_t open, uint32_t file, int flags)
     atomic_store_explicit(&o->in_kernel, false, memory_order_relaxed);
     atomic_store_explicit(&o->shared, false, memory_order_relaxed);
     atomic_store_explicit(&o->appending, 0, memory_order_relaxed);
-    _Atomic uint64_t *holders = holders_of(e, open);
-    for (uint32_t k = 0; k < e->region.n_holders; k++)
-        atomic_store_explicit(&holders[k], k == e->slot / 64 ? 1ull << (e->slot % 64) : 0, memory_order_relaxed);
+    atomic_store_explicit(&holders_of(e, open)[e->slot / 64], 1ull << (e->slot % 64),
+                          memory_order_relaxed); /* the stack has none with a bit */
     atomic_store_explicit(&o->ended_by, (o->ended_by | TB_OPEN_ENDER) + 1, memory_order_release);
     atomic_store_explicit(&o->magic, TB_OPEN_MAGIC, memory_order_release);
 }

@@ -27,22 +27,28 @@ static bool is_there(const tb_engine *e, const char *path, bool directories)
 static bool is_outside(const tb_engine *e, const struct tb_route *r, const char *path)
 {
     char shadow[PATH_MAX];
-    return tb_config_of(e)->by_environment && r->prefix->mode == TB_MODE_SCRATCH &&
+    return r->prefix->mode == TB_MODE_SCRATCH && tb_config_of(e)->by_environment &&
            (size_t)snprintf(shadow, sizeof(shadow), "%s/0%s", e->shadow, path) < sizeof(shadow) && !is_there(e, shadow, false) &&
            is_there(e, path, true);
 }
 
-/* Of the prefixes alone. */
-static struct tb_route longest(const tb_engine *e, const char *path)
+/* Of the prefixes alone, by the lengths that are known. NULL: the path is not managed. */
+static const struct tb_engine_io *longest(const tb_engine *e, const char *path)
 {
-    int i = tb_path_longest(path, e->prefixes, e->n_prefixes, sizeof(e->prefixes[0]));
-    return i < 0 || e->prefixes[i].mode == TB_MODE_OUTSIDE ? (struct tb_route){.prefix = NULL} : e->routed[i].route;
+    const struct tb_engine_io *best = NULL;
+    for (uint32_t i = 0; i < e->n_prefixes; i++) {
+        const struct tb_route *r = &e->routed[i].route;
+        if ((!best || r->length > best->route.length) && (!r->length || tb_path_begins(path, r->prefix->prefix, r->length)))
+            best = &e->routed[i];
+    }
+    return best && best->route.prefix->mode != TB_MODE_OUTSIDE ? best : NULL;
 }
 
 struct tb_route tb_route_of(const tb_engine *e, const char *path)
 {
-    struct tb_route r = longest(e, path);
-    return r.prefix && is_outside(e, &r, path) ? (struct tb_route){.is_outside = true} : r;
+    const struct tb_engine_io *p = longest(e, path);
+    bool outside = p && is_outside(e, &p->route, path);
+    return outside || !p ? (struct tb_route){.is_outside = outside} : p->route;
 }
 
 struct tb_route tb_route_given(struct tb_io *io, const char *path)
@@ -55,9 +61,9 @@ struct tb_route tb_route_answered(const tb_engine *e, const struct tb_io *chain,
 {
     if (chain && chain != e->pfs)
         return ((const struct tb_engine_io *)chain)->route;
-    struct tb_route r = longest(e, path);
-    bool is_file_systems = !chain && r.prefix && tb_config_of(e)->by_environment;
-    return is_file_systems ? (struct tb_route){.is_outside = true} : r;
+    const struct tb_engine_io *p = longest(e, path);
+    bool is_file_systems = !chain && p && tb_config_of(e)->by_environment;
+    return is_file_systems || !p ? (struct tb_route){.is_outside = is_file_systems} : p->route;
 }
 
 /* Lengths are computed once; "/" counts as empty, so that every path is below it. */
@@ -81,10 +87,10 @@ int tb_route_prepare(tb_engine *e, const struct tb_config_prefix *prefixes, uint
 /* NULL: libc serves the path. In bypass mode the chain of the PFS does, so that models and traces see it. */
 struct tb_io *tb_engine_route(tb_engine *e, const char *path, enum tb_mode *mode)
 {
-    const struct tb_route r = tb_route_of(e, path);
-    if (!r.prefix)
+    const struct tb_engine_io *p = longest(e, path);
+    if (!p || is_outside(e, &p->route, path))
         return NULL;
     if (mode)
-        *mode = r.prefix->mode;
-    return r.prefix->mode == TB_MODE_BYPASS ? e->pfs : &e->routed[r.prefix - e->prefixes].io;
+        *mode = p->route.prefix->mode;
+    return p->route.prefix->mode == TB_MODE_BYPASS ? e->pfs : &e->routed[p - e->routed].io;
 }

@@ -83,9 +83,11 @@ static int ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n
 int tb_shared_look(tb_engine *e, uint32_t file, struct tb_told *told)
 {
     const struct tb_file *f = &e->region.files[file];
+    if (!tb_is_shared(e, f))
+        return 0;
     struct tb_wire w = {.op = TB_WIRE_LOOK, .file = wire_of(f)};
-    int rc = tb_is_shared(e, f) ? ask(e, &w, NULL, 0, told) : 1;
-    return rc ? (rc < 0 ? rc : 0) : take_in(e, file, told);
+    int rc = ask(e, &w, NULL, 0, told);
+    return rc ? rc : take_in(e, file, told);
 }
 
 /* What a client asks of its daemon: to commit what is dirty, and `n` bytes from `offset` on that are about to be. */

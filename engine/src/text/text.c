@@ -162,13 +162,10 @@ int tb_path_absolute(const char *directory, const char *path, char *out, size_t 
     return 0;
 }
 
-/* "/a" is not the parent of "/ab": the next character must be a slash or the end. */
 bool tb_path_is_under(const char *path, const char *parent)
 {
     size_t n = strlen(parent);
-    if (n == 1) /* "/" holds everything */
-        return true;
-    return strncmp(path, parent, n) == 0 && (path[n] == '\0' || path[n] == '/');
+    return n == 1 || tb_path_begins(path, parent, n); /* "/" holds everything */
 }
 
 int tb_path_longest(const char *path, const void *rows, size_t n, size_t size)

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <tierbench/engine.h>
 
@@ -32,6 +33,11 @@ int tb_path_absolute(const char *directory, const char *path, char *out, size_t 
 
 /* Is `path` the directory `parent` or under it?  Both normalised. */
 bool tb_path_is_under(const char *path, const char *parent);
+/* The same of a parent that is not "/", and its length. "/a" is not the parent of "/ab": the next character must be a slash or the end. */
+static inline bool tb_path_begins(const char *path, const char *parent, size_t n)
+{
+    return strncmp(path, parent, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
 
 /*
  * Of `n` rows of `size` bytes, each of which begins with the text of a prefix: which one is
