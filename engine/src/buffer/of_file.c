@@ -271,16 +271,16 @@ static void drop_old(tb_engine *e, uint32_t file)
 /* What has to go first is dropped here without the file's lock, and the look-up is repeated. */
 int tb_file_get(tb_engine *e, int fd, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
 {
-    struct tb_identity now = *id;
+    struct tb_identity now;
     bool dropped = false;
     int rc;
-    while ((rc = tb_file_try_get(e, fd, &now, path, flags, dropped, out)) > 0)
+    while ((rc = tb_file_try_get(e, fd, id, path, flags, dropped, out)) > 0)
         if (rc == TB_FILE_IS_VOID) {
             tb_file_forget(e, *out);
         } else {
             drop_old(e, *out);
             dropped = true;
-            tb_identity_of_fd(fd, &now);
+            id = tb_identity_of_fd(fd, &now) ? id : &now;
         }
     return rc;
 }

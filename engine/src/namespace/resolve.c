@@ -42,12 +42,11 @@ static void in_shadow(tb_engine *e, const struct tb_shadow_name *n, unsigned use
 /* Not in scratch mode: the name is its own place. */
 static int as_named(tb_engine *e, const struct tb_route *r, const char *path, unsigned use, struct tb_place *out)
 {
-    size_t n = strlen(path);
     out->managed = r->prefix != NULL;
     out->mode = r->prefix ? r->prefix->mode : TB_MODE_BYPASS;
     out->scratch = false;
     out->io = e->pfs;
-    if (n >= TB_PATH_MAX)
+    if (strlen(path) >= TB_PATH_MAX)
         return -ENAMETOOLONG;
     out->deferred = tb_waiting_applies(e, r);
     bool follow = (use & TB_NAME_USE) != TB_NAME_MAKE && !(use & TB_NAME_NOFOLLOW);
@@ -55,7 +54,7 @@ static int as_named(tb_engine *e, const struct tb_route *r, const char *path, un
     out->waits = waits > 0;
     assert(!out->waits || out->deferred);
     if (!waits)
-        memcpy(out->path, path, n + 1);
+        strcpy(out->path, path); /* a copy of so few bytes at most would be a string move, which begins slowly */
     return waits < 0 ? waits : 0;
 }
 
