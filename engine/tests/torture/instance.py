@@ -78,8 +78,8 @@ def processes_of(root: Path) -> dict[int, str]:
         try:
             words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             place = str((folder / "cwd").readlink())
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
+        except OSError:
+            continue  # it has ended, is another user's, or works in a folder whose name is too long to be told
         if (str(root) in words or place.startswith(str(root))) and int(folder.name) not in (
             os.getpid(),
             os.getppid(),
