@@ -90,6 +90,15 @@ static void check_opened(int fd, const char *path)
     CHECK(holds(path, TEXT));
 }
 
+/* The whole name of o1, with more in front of it that says nothing. */
+static void open_roundabout(const char *front)
+{
+    char *whole = realpath("o1", NULL), name[4096];
+    CHECK(whole && snprintf(name, sizeof(name), "%s%s", front, whole) < (int)sizeof(name));
+    check_opened(open(name, O_RDWR | O_TRUNC), "o1");
+    free(whole);
+}
+
 static void opens(void)
 {
     int here = open(".", O_RDONLY | O_DIRECTORY), create = O_RDWR | O_CREAT | O_TRUNC;
@@ -105,6 +114,8 @@ static void opens(void)
     check_opened(CALL(int, "__openat_2", (int, const char *, int))(here, "o3", O_RDWR | O_TRUNC), "o3");
     check_opened(CALL(int, "__openat64_2", (int, const char *, int))(here, "o4", O_RDWR | O_TRUNC), "o4");
     check_opened(open("./x/..//o7", create, 0644), "o7");
+    open_roundabout("/");
+    open_roundabout("/.");
     check_opened(mkstemp(strcpy(name, "oXXXXXX")), name);
     check_opened(mkostemp(strcpy(name, "oXXXXXX"), O_APPEND), name);
     check_opened(mkstemps(strcpy(suffixed, "oXXXXXX.txt"), 4), suffixed);
