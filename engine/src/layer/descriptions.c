@@ -18,15 +18,6 @@
 #include "region/clients.h"
 
 /*
- * What no other process changes. A store does while there is one thread: a locked instruction waits for all stores before it,
- * and an open and close has many. A handler that comes between leaves a count as it was.
- */
-#define ADD_OWN(count, by)                                                                                                  \
-    (__libc_single_threaded                                                                                                 \
-         ? atomic_store_explicit((count), atomic_load_explicit((count), memory_order_relaxed) + (by), memory_order_release) \
-         : (void)(*(count) += (by)))
-
-/*
  * The free list is a stack without a lock. The count next to the head changes with every
  * push and pop, so a compare-exchange fails if the same head was taken and given back in
  * between.
@@ -41,15 +32,28 @@ static uint64_t head_of(uint64_t before, uint32_t open)
  * record says so. If killed there, tb_opens_mend finds the description: it tells one that is
  * lost from one that a living client is about to publish or to give back.
  */
+/*
+ * No other process changes the count, so a store does while there is one thread: a locked instruction waits for all stores before it,
+ * and an open and close has many. A signal's handler that comes between leaves the count as it was.
+ */
+static void move_by(tb_engine *e, uint32_t by)
+{
+    _Atomic uint32_t *moving = &e->region.clients[e->slot].n_moving;
+    assert(e->slot < e->region.n_clients);
+    if (__libc_single_threaded)
+        atomic_store_explicit(moving, atomic_load_explicit(moving, memory_order_relaxed) + by, memory_order_release);
+    else
+        *moving += by;
+}
+
 static void begin_moving(tb_engine *e)
 {
-    assert(e->slot < e->region.n_clients);
-    ADD_OWN(&e->region.clients[e->slot].n_moving, 1);
+    move_by(e, 1);
 }
 
 static void end_moving(tb_engine *e)
 {
-    ADD_OWN(&e->region.clients[e->slot].n_moving, -1);
+    move_by(e, (uint32_t)-1);
 }
 
 static uint32_t pop(tb_engine *e)
@@ -168,14 +172,30 @@ void tb_offset_unlock(tb_engine *e, int stripe)
         tb_lock_drop(&e->region.locks->offset[stripe].lock);
 }
 
+/*
+ * The first descriptor of a description, and the last, need no locked instruction while there is one thread: a signal's handler has no other
+ * by which it could come between.
+ */
+static bool is_only(const tb_engine *e, uint32_t open, uint32_t refs)
+{
+    return __libc_single_threaded && e->local_refs[open] == refs;
+}
+
+static void add_ref(tb_engine *e, uint32_t open)
+{
+    if (is_only(e, open, 0))
+        atomic_store_explicit(&e->local_refs[open], 1, memory_order_release);
+    else
+        e->local_refs[open]++;
+}
+
 /* True: it was the last. */
 static bool take_ref(tb_engine *e, uint32_t open)
 {
-    if (!__libc_single_threaded)
+    if (!is_only(e, open, 1))
         return atomic_fetch_sub(&e->local_refs[open], 1) == 1;
-    uint16_t left = e->local_refs[open] - 1;
-    atomic_store_explicit(&e->local_refs[open], left, memory_order_release);
-    return !left;
+    atomic_store_explicit(&e->local_refs[open], 0, memory_order_release);
+    return true;
 }
 
 /* local_refs counts this process's descriptors; the shared bit says only that there is at least one. */
@@ -184,7 +204,7 @@ static void hold(tb_engine *e, uint32_t open)
     _Atomic uint64_t *word = &holders_of(e, open)[e->slot / 64];
     uint64_t mask = 1ull << (e->slot % 64);
     assert(open < e->region.n_opens && e->local_refs[open] < UINT16_MAX);
-    ADD_OWN(&e->local_refs[open], 1);
+    add_ref(e, open);
     if (!(*word & mask))
         *word |= mask;
 }
@@ -281,15 +301,11 @@ static void forget_ended_holders(tb_engine *e, uint32_t open)
     tb_lock_drop(&e->header->registry.lock);
 }
 
-/* Of two threads that close one descriptor, one gets the description. */
+/* Of two threads, or a thread and a signal's handler, that close one descriptor one gets the description. */
 static uint32_t take_binding(const tb_engine *e, int fd)
 {
     _Atomic uint32_t *slot = tb_open_slot(e, fd);
-    if (!slot || !__libc_single_threaded)
-        return slot ? atomic_exchange(slot, 0) : 0;
-    uint32_t open = *slot;
-    atomic_store_explicit(slot, 0, memory_order_release);
-    return open;
+    return slot ? atomic_exchange(slot, 0) : 0;
 }
 
 /* This process's last descriptor of it: true if no other process has one. */
