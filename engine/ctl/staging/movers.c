@@ -189,6 +189,26 @@ static bool open_log(const struct tb_mover_plan *plan, struct ctl_mover *mover)
     return !rc;
 }
 
+/* Until it is told to go on it moves nothing, and says nothing. Its end is left to be waited for. */
+static void name_stopped(const struct ctl_mover *mover)
+{
+    siginfo_t what = {0};
+    if (waitid(P_PID, (id_t)mover->pid, &what, WSTOPPED | WNOHANG) == 0 && what.si_pid)
+        fprintf(stderr, "tierctl: waits for the mover, process %d, which was stopped; kill -CONT %d lets it go on\n", (int)mover->pid,
+                (int)mover->pid);
+}
+
+/* If the mover ends before that, the pipe closes, and the read returns without a byte. */
+static bool await_ready(const struct ctl_mover *mover, int ready)
+{
+    struct pollfd says = {.fd = ready, .events = POLLIN};
+    char word;
+    int n;
+    while ((n = poll(&says, 1, LOOK_MS)) == 0)
+        name_stopped(mover);
+    return n > 0 && read(ready, &word, 1) == 1;
+}
+
 /* The mover ends when its control is closed. Where it was not ready it has said why. */
 static int give_up(struct ctl_mover *mover)
 {
@@ -198,14 +218,10 @@ static int give_up(struct ctl_mover *mover)
     return EXIT_BAD_INPUT;
 }
 
-/*
- * Returns when the mover hears the folder: from then on no file of the program is missed. If the mover ends before that,
- * the pipe closes, and the read returns without a byte.
- */
+/* Returns when the mover hears the folder: from then on no file of the program is missed. */
 int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover)
 {
     int control[2], ready[2];
-    char word;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) || pipe2(ready, O_CLOEXEC))
         return ctl_fail("cannot make a pipe to the mover: %s", strerror(errno));
     pid_t pid = fork();
@@ -221,14 +237,14 @@ int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover)
     }
     close(control[0]);
     close(ready[1]);
-    bool is_ready = read(ready[0], &word, 1) == 1;
-    close(ready[0]);
     *mover = (struct ctl_mover){
         .pid = pid,
         .control = control[1],
         .deadline = plan->settings->deadline,
         .from = plan->n_pairs ? NULL : plan->settings->from,
     };
+    bool is_ready = await_ready(mover, ready[0]);
+    close(ready[0]);
     return is_ready && open_log(plan, mover) ? 0 : give_up(mover);
 }
 
@@ -240,16 +256,10 @@ void ctl_mover_forget(struct ctl_mover *mover)
     mover->pid = 0;
 }
 
-/* Has it ended? One that was stopped is named, since it moves nothing until it is told to go on. */
 static bool has_ended(const struct ctl_mover *mover, int *status)
 {
-    if (waitpid(mover->pid, status, WNOHANG | WUNTRACED) == 0)
-        return false;
-    if (!WIFSTOPPED(*status))
-        return true;
-    fprintf(stderr, "tierctl: waits for the mover, process %d, which was stopped; kill -CONT %d lets it go on\n", (int)mover->pid,
-            (int)mover->pid);
-    return false;
+    name_stopped(mover);
+    return waitpid(mover->pid, status, WNOHANG) != 0;
 }
 
 /*

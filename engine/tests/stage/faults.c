@@ -1,7 +1,7 @@
 /*
  * Faults for the mover under test, by LD_PRELOAD: TB_STAGE_FAULT=CALL:FIRST:COUNT:ERRNO, or several with semicolons between, makes the
  * calls FIRST to FIRST+COUNT-1 fail with that number; ERRNO 0 kills the process before the
- * call, and -1 lets it succeed and then spoils the file's first byte. CALL `taken` is a file system whose renames always replace (ERRNO is
+ * call, -2 stops it there, and -1 lets it succeed and then spoils the file's first byte. CALL `taken` is a file system whose renames always replace (ERRNO is
  * what it says to others), on which another program takes each new name in the last moment; CALL `clock` sets the coarse clock ERRNO
  * seconds ahead. A call counts where it is about a file of a mover (its name begins with ".tierbench-"
  * or it is a line of the log), so tierctl's own calls are left alone.
@@ -39,6 +39,8 @@ static enum due what_is_due(const char *call)
             continue;
         if (!error)
             kill(getpid(), SIGKILL);
+        if (error == -2)
+            return kill(getpid(), SIGSTOP) ? FAILURE : NOTHING;
         errno = error;
         return error < 0 ? DAMAGE : FAILURE;
     }

@@ -1,9 +1,11 @@
 """What tests of stage-out share: two folders, tierctl run and wait on them, and what the log says."""
 
 import os
+import select
 import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 SOURCE = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("TB_BUILD_DIR", SOURCE / "build"))
@@ -19,6 +21,20 @@ tiers:
   - {{name: ram, medium: memory, capacity: 4MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}
 stage_out: {{from: {root}/bb, to: {root}/pfs, {more}}}
 """
+
+
+class Started(subprocess.Popen[str]):
+    """A test that fails beside it ends it; else the end of the block would wait for what does not come."""
+
+    def __exit__(self, kind: type[BaseException] | None, *more: Any) -> None:
+        if kind:
+            self.kill()
+        super().__exit__(kind, *more)
+
+    def line(self) -> str:
+        """The next one on stderr; "": none comes."""
+        assert self.stderr
+        return self.stderr.readline() if select.select([self.stderr], [], [], 50)[0] else ""
 
 
 class Site:
@@ -42,8 +58,8 @@ class Site:
         path.write_text(CONFIG.format(root=self.root, more=more))
         return path
 
-    def start(self, *words: str, node: str = "", fault: str = "") -> subprocess.Popen[str]:
-        return subprocess.Popen(
+    def start(self, *words: str, node: str = "", fault: str = "") -> Started:
+        return Started(
             [TIERCTL, *words],
             env=self.environment(node, fault),
             cwd=self.root,
@@ -56,11 +72,7 @@ class Site:
         self, *words: str, node: str = "", fault: str = "", status: int = 0
     ) -> subprocess.CompletedProcess[str]:
         with self.start(*words, node=node, fault=fault) as process:
-            try:
-                out, err = process.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
-                process.terminate()  # or the end of the block would wait for it
-                raise
+            out, err = process.communicate(timeout=60)
         assert process.returncode == status, (process.returncode, out, err)
         return subprocess.CompletedProcess(words, status, out, err)
 

@@ -344,6 +344,17 @@ def test_a_file_that_a_process_keeps_open_is_reported(site: Site) -> None:
     site.assert_same()
 
 
+def test_a_mover_that_is_stopped_before_it_is_ready_is_named(site: Site) -> None:
+    """The program has not begun: it waits for the mover."""
+    with site.start("run", "--", "sh", "-c", "echo > bb/x", fault="log:1:1:-2") as run:
+        said = run.line()
+        mover = int(said.split("process ")[1].split(",")[0])
+        assert said == f"tierctl: waits for the mover, process {mover}, which was stopped; kill -CONT {mover} lets it go on\n"  # fmt: skip
+        os.kill(mover, signal.SIGCONT)
+        assert run.wait(60) == 0
+    site.assert_same()
+
+
 def test_a_wait_beside_the_program_names_what_is_open(site: Site) -> None:
     script = "exec 3> bb/open; touch ready; until test -e go; do sleep 0.02; done; exec 3>&-"
     with site.start("run", "--", "sh", "-c", script) as run:

@@ -452,17 +452,17 @@ def test_the_mover_of_a_killed_run_moves_what_was_closed_and_ends(site: Site) ->
 
 
 def test_a_mover_that_is_stopped_is_named_by_who_waits(site: Site) -> None:
-    with site.start("run", "--", "sh", "-c", "until test -e go; do sleep 0.05; done; echo > bb/x") as run:
-        while not (starts := [line for line in site.log_so_far() if line.startswith("Tierbench\tstarts")]):
+    script = "touch begun; until test -e go; do sleep 0.05; done; echo > bb/x"
+    with site.start("run", "--", "sh", "-c", script) as run:
+        while not (site.root / "begun").exists():
             time.sleep(0.02)
-        host, mover = starts[0].split("\t")[2:4]
+        host, mover = site.log()[0].split("\t")[2:4]
         pid = int(mover.removeprefix(host + ".").split(".")[0])
         os.kill(pid, signal.SIGSTOP)
         waited = site.tierctl("wait", "--deadline", "5", status=3)
         assert f"waits for the mover on {host}, process {pid}, which does not answer" in waited.stderr
         (site.root / "go").touch()
-        assert run.stderr
-        assert f"waits for the mover, process {pid}, which was stopped" in run.stderr.readline()
+        assert f"waits for the mover, process {pid}, which was stopped" in run.line()
         os.kill(pid, signal.SIGCONT)
         assert run.wait(60) == 0
     site.assert_same()
