@@ -28,11 +28,6 @@ static uint64_t head_of(uint64_t before, uint32_t open)
 }
 
 /*
- * While a thread has a description in its hand, in no list and without a magic, its client's
- * record says so. If killed there, tb_opens_mend finds the description: it tells one that is
- * lost from one that a living client is about to publish or to give back.
- */
-/*
  * No other process changes the count, so a store does while there is one thread: a locked instruction waits for all stores before it,
  * and an open and close has many. A signal's handler that comes between leaves the count as it was.
  */
@@ -46,6 +41,11 @@ static void move_by(tb_engine *e, uint32_t by)
         *moving += by;
 }
 
+/*
+ * While a thread has a description in its hand, in no list and without a magic, its client's
+ * record says so. If killed there, tb_opens_mend finds the description: it tells one that is
+ * lost from one that a living client is about to publish or to give back.
+ */
 static void begin_moving(tb_engine *e)
 {
     move_by(e, 1);
