@@ -95,12 +95,13 @@ static struct tb_file_nodes *nodes_of(const struct saying *s)
 }
 
 /*
- * The count of writes is read first, so that a write which is missed here is one that was not said. A write that is under way while an
- * early list is made is noted or done once more when it ends, so that its bytes are committed as a whole later (layer/write.c).
+ * The count of writes is read first, so that a write which is missed here is one that was not said. A write that is under way while a
+ * list is made is noted or done once more when it ends, so that its bytes are committed as a whole later (layer/write.c); a write that asks
+ * for the list would never end then.
  */
 static int list_here(struct saying *s, struct tb_file_nodes *f)
 {
-    bool tears = s->how & TB_SAY_EARLY && !(s->how & TB_SAY_WRITERS);
+    bool tears = !(s->how & TB_SAY_WRITERS);
     s->n_written = f->n_written;
     s->began = tb_recent_begin(s->e, s->file);
     s->told.n_let_go = f->n_let_go;

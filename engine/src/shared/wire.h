@@ -103,8 +103,8 @@ enum tb_copies {
 /* How a commit is meant, of a client. */
 enum tb_say {
     TB_SAY_PASSED = 1,  /* it changed the PFS, too */
-    TB_SAY_EARLY = 2,   /* no program asked for it: a part of a write may be taken along, */
-    TB_SAY_WRITERS = 4, /* of the one that asks */
+    TB_SAY_EARLY = 2,   /* no program asked for it, so nothing is promised: a flush did, */
+    TB_SAY_WRITERS = 4, /* or a write that is under way, of which a part may be taken along */
     TB_SAY_RANGES = 8,  /* the answer has the ranges that this node has now, as many as there is room for */
     TB_SAY_ON_PFS = 16  /* a flush has put on the PFS what the bare commit with number `lo` was of, so it needs no second copy */
 };

@@ -109,7 +109,6 @@ def test_histories(guests: Guests, flush: str, copies: str, tmp_path: Path, reco
             operations = by_one_clock(guests, history(guests.root, name))
             hold_against_the_model(
                 operations,
-                flush != "watermark",
                 f"seed {SEED + i}, {name}",
                 tmp_path / "operations.txt",
                 record_property,

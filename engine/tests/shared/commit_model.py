@@ -85,10 +85,6 @@ class _Times:
             self._committed[write.value] = ends[first] if first < len(ends) else math.inf
         return self._committed[write.value]
 
-    def overlapping(self, write: Operation) -> list[Operation]:
-        """Commits of its node that may take a part of it along."""
-        return [c for c in self._commits.get(write.node, []) if c.begin <= write.end and c.end >= write.begin]
-
     def looked(self, read: Operation) -> float:
         """What was committed before that, the reader's node knows."""
         return max(
@@ -112,8 +108,7 @@ def _least_from_here(operations: Sequence[Operation]) -> list[float]:
 
 
 class _Checker:
-    def __init__(self, operations: Sequence[Operation], whole: bool) -> None:
-        self._whole = whole
+    def __init__(self, operations: Sequence[Operation]) -> None:
         self._times = _Times(operations)
         self._writes = [o for o in operations if o.kind == "write"]
         self._by_value = {w.value: w for w in self._writes}
@@ -127,7 +122,7 @@ class _Checker:
         looked = self._times.looked(read)
         must = [w for w in self._writes if self._must_see(w, read, looked)]
         found = [self._of_range(read, must, *part) for part in read.got]
-        return [v for v in found if v] + (self._mixed(read, must) if self._whole else [])
+        return [v for v in found if v] + self._mixed(read, must)
 
     def _must_see(self, write: Operation, read: Operation, looked: float) -> bool:
         if write.node == read.node:
@@ -169,9 +164,9 @@ class _Checker:
     def _mixed(self, read: Operation, must: Sequence[Operation]) -> list[Violation]:
         """Two writes that no commit orders, and a part of each where both wrote."""
         parts: dict[int, list[tuple[int, int]]] = {}
-        whole = {w.value for w in must if not self._times.overlapping(w)}
+        seen = {w.value for w in must}
         for begin, end, value in read.got:
-            if value in whole:
+            if value in seen:
                 parts.setdefault(value, []).append((begin, end))
         found = []
         for a in parts:
@@ -185,6 +180,5 @@ class _Checker:
         return found
 
 
-def check(operations: Iterable[Operation], whole: bool = True) -> list[Violation]:
-    """`whole`: of two commits without an order one wins as a whole. A flush in the background may commit parts before."""
-    return _Checker(list(operations), whole).violations()
+def check(operations: Iterable[Operation]) -> list[Violation]:
+    return _Checker(list(operations)).violations()

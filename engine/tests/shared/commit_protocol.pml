@@ -68,9 +68,8 @@ byte pfs[CELLS];
 
 /* What programs may rely on: the commit model. */
 byte node_of[WRITES], cells[WRITES];
-byte begun, ended, committed, met; /* sets of writes; met: a commit of its own node, which may take a part of it */
+byte begun, ended, committed;      /* sets of writes */
 byte replaced[WRITES];             /* by which writes: later ones of its node, and of others that began after it was committed */
-bool commits[2];
 
 byte n_workers;
 
@@ -129,7 +128,6 @@ inline write_cells(n, w, m)
             fi
         }
         begun = begun | BIT(w);
-        if :: commits[n] -> met = met | BIT(w) :: else fi;
         i = 0; c = 0
     }
     seen = n_torn[n];
@@ -198,18 +196,18 @@ inline list_dirty(n)
     c = 0
 }
 
-/* turn_commit: `list` is what is this node's then. `early`: a flush asks for it. */
-inline say(n, early)
+/* turn_commit: `list` is what is this node's then. */
+inline say(n)
 {
     TURN_TAKE(n);
     d_step {
         for (i : 1 .. WRITES - 1) {
             for (c : 0 .. CELLS - 1) { if :: IS_OWN(n, i) -> listed[i * CELLS + c] = (NOTE(i, c) != 0) :: else fi }
         }
-        look = UNSAID(n); unsaid[n] = false; let_go_then = n_let_go[n]; n_torn[n] = n_torn[n] + early; left = 0; known_to = 0; i = 0
+        look = UNSAID(n); unsaid[n] = false; let_go_then = n_let_go[n]; n_torn[n]++; left = 0; known_to = 0; i = 0
     }
     list_dirty(n);
-    n_torn[n] = n_torn[n] + early;
+    n_torn[n]++;
     do
     :: d_step { ask_keeper(n) }
        if
@@ -252,17 +250,13 @@ inline fsync(n)
 {
     d_step {
         for (i : 1 .. WRITES - 1) {
-            if
-            :: IS_OWN(n, i) && (ended & BIT(i)) -> snapshot = snapshot | BIT(i)
-            :: IS_OWN(n, i) && !(ended & BIT(i)) -> met = met | BIT(i)
-            :: else
-            fi
+            if :: IS_OWN(n, i) && (ended & BIT(i)) -> snapshot = snapshot | BIT(i) :: else fi
         }
-        commits[n] = true; i = 0
+        i = 0
     }
-    say(n, 0);
+    say(n);
     !IS_OWED(n, said);
-    d_step { committed = committed | snapshot; commits[n] = false; CLEAN }
+    d_step { committed = committed | snapshot; CLEAN }
 }
 
 /* The daemon of n: the other node lets go for one commit, then the keeper hears that. */
@@ -314,7 +308,7 @@ over:
 inline flush(n)
 {
     do
-    :: say(n, 1);
+    :: say(n);
        !IS_FLUSHED(n, said);
        grant = list;
        atomic { !claimed[n] -> claimed[n] = true };
@@ -395,7 +389,7 @@ inline open_and_read(n)
     d_step {
         if
         :: x && left && x != left && node_of[x] != node_of[left] && cells[x] == ALL && cells[left] == ALL &&
-           (must & BIT(x)) && (must & BIT(left)) && !(met & (BIT(x) | BIT(left))) ->
+           (must & BIT(x)) && (must & BIT(left)) ->
             assert((replaced[x] & BIT(left)) || (replaced[left] & BIT(x)))
         :: else
         fi

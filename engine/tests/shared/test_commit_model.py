@@ -24,11 +24,11 @@ class History:
         at, end = got[0][0], got[-1][1]
         self.do(node, "read", *span, at=at, length=end - at, got=got)
 
-    def says(self, whole: bool = True) -> list[str]:
+    def says(self) -> list[str]:
         """Why, and the values of the two writes."""
         return [
             f"{v.why} {v.got.value if v.got else None} {v.other.value if v.other else None}"
-            for v in check(self.operations, whole)
+            for v in check(self.operations)
         ]
 
 
@@ -136,7 +136,6 @@ def test_one_of_two_commits_without_an_order_wins_as_a_whole() -> None:
         assert made.says() == []
     made.read("c", (0, 70, 1), (70, 150, 2))
     assert made.says() == ["has parts of two commits 1 2"]
-    assert made.says(whole=False) == []
 
 
 def test_what_is_not_committed_may_be_seen_early() -> None:

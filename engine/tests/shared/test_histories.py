@@ -75,13 +75,11 @@ def seen(operation: Operation) -> str:
     )
 
 
-def hold_against_the_model(
-    operations: list[Operation], whole: bool, what: str, out: Path, record: Record
-) -> None:
+def hold_against_the_model(operations: list[Operation], what: str, out: Path, record: Record) -> None:
     """A failure leaves all operations in their order in a file."""
     assert {o.kind for o in operations} >= {"open", "write", "read", "fsync", "close"}
     record("operations", len(operations))
-    wrong = check(operations, whole)
+    wrong = check(operations)
     if wrong:
         lines = (f"{o}{seen(o)}\n" for o in sorted(operations, key=lambda o: o.begin))
         out.write_text("".join(lines))
@@ -100,14 +98,13 @@ def random_operations(
     if not can_unshare("--mount", "--uts"):
         pytest.skip("needs root, and the right to make namespaces")
     for i in range(RUNS):
-        whole = how[1] == "free" and flush != "watermark"
         seed = f"{SEED + i}.{flush}.{len(names)}"
         with ExitStack() as cleanup:
             nodes = Nodes(cleanup, names)
             run(nodes, flush, per_node, seed, ROUNDS, 60, *how, text=text)
             for name in (f"round{n}" for n in range(ROUNDS)):
                 hold_against_the_model(
-                    history(nodes.root, name), whole, f"seed {seed}, {name}", out / "operations.txt", record
+                    history(nodes.root, name), f"seed {seed}, {name}", out / "operations.txt", record
                 )
 
 
