@@ -26,7 +26,7 @@ struct tb_copier {
     bool ahead; /* tb_copy_ask_ahead helps on this processor */
 };
 
-/* The processor begins to fetch the first of these bytes. They are looked at by nobody, and need not be there. */
+/* The processor begins to fetch the first of these bytes. Nothing is read by this, so the address may be any. */
 static inline void tb_copy_ask_ahead(const void *bytes, size_t n)
 {
     for (size_t i = 0; i < n && i < TB_COPY_AHEAD; i += TB_CACHE_LINE_BYTES)

@@ -31,7 +31,7 @@
 
 #define SOME_LOOKS 4096u /* buffers looked at for dirty ones */
 #define SOME_CHOICE 8u   /* dirty ones looked at */
-#define SPARING 4        /* grants of a flush that spare what is written meanwhile; a program may write the same bytes without end */
+#define SPARING 4        /* so often a flush leaves newer writes and takes a new grant; then it takes them along */
 
 struct some { /* buffers of one tier, about so many bytes */
     uint32_t tier;

@@ -3,6 +3,7 @@
 import os
 import select
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,14 @@ class Started(subprocess.Popen[str]):
         """The next one on stderr; "": none comes."""
         assert self.stderr
         return self.stderr.readline() if select.select([self.stderr], [], [], 50)[0] else ""
+
+
+def until_there(path: Path) -> None:
+    """Wait for what another process makes."""
+    end = time.monotonic() + 50
+    while not path.exists():
+        assert time.monotonic() < end, f"{path} did not come"
+        time.sleep(0.02)
 
 
 class Site:

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from staging import TIERCTL, Site
+from staging import TIERCTL, Site, until_there
 
 
 def test_files_arrive_and_the_log_has_spectrals_words(site: Site) -> None:
@@ -454,8 +454,7 @@ def test_the_mover_of_a_killed_run_moves_what_was_closed_and_ends(site: Site) ->
 def test_a_mover_that_is_stopped_is_named_by_who_waits(site: Site) -> None:
     script = "touch begun; until test -e go; do sleep 0.05; done; echo > bb/x"
     with site.start("run", "--", "sh", "-c", script) as run:
-        while not (site.root / "begun").exists():
-            time.sleep(0.02)
+        until_there(site.root / "begun")
         host, mover = site.log()[0].split("\t")[2:4]
         pid = int(mover.removeprefix(host + ".").split(".")[0])
         os.kill(pid, signal.SIGSTOP)
