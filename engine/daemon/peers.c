@@ -26,6 +26,7 @@
 #include "let_go.h"
 #include "owed.h"
 #include "region/clients.h"
+#include "region/counters.h"
 #include "relay.h"
 #include "shared/borrow.h"
 #include "shared/local.h"
@@ -100,7 +101,7 @@ static int64_t state_here(struct peers *p, unsigned from, void *answer, size_t r
     if (room < sizeof(s) || !p->net)
         return -EAGAIN;
     for (uint32_t t = 0; t < h->config.n_tiers; t++)
-        s.dirty += h->tier[t].dirty;
+        s.dirty += tb_tier_dirty(h, t);
     state_of_borrowed(p, from, &s);
     memcpy(answer, &s, sizeof(s));
     return sizeof(s);

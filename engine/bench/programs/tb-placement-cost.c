@@ -30,7 +30,7 @@ static void make_tier(struct tb_header *h, uint32_t t, uint32_t n, const struct 
     h->layout.tier_first_slab[t] = t;
     h->layout.n_slabs = t + 1;
     h->layout.slab[t] = (struct tb_layout_slab){.tier = t, .n_buffers = 1u << 20, .buffer_size = BUFFER};
-    h->slab[t].n_free = t + 1 == n ? s->free_in_lowest : s->free_above;
+    h->slab[t].lane[0].n_free = t + 1 == n ? s->free_in_lowest : s->free_above;
 }
 
 /* Only what placement reads. There is no region, no file system and no lock, so the figure is the choice itself. */

@@ -12,6 +12,7 @@
 #include "base/kill_point.h"
 #include "base/valid.h"
 #include "buffer/map.h"
+#include "region/counters.h"
 
 #define BLOCK TB_BLOCK_MIN
 
@@ -244,7 +245,7 @@ void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t h
     b->version++;
     TB_ASSERT_WHOLE(tb_interval_is_whole(e, b));
     if ((after = dirty_bytes_near(e, b, lo, hi)) != before) /* overwriting dirty bytes touches no shared counter */
-        tb_counters(e, b)->dirty += after - before;
+        tb_count_dirty(e, tb_slab_layout(e, b)->tier, after - before);
     if (after != before || !dirty)
         join(e, b, lo, hi);
 }
@@ -320,7 +321,7 @@ TB_UNLOCKED uint64_t tb_interval_dirty_bytes(const tb_engine *e, const struct tb
 
 void tb_interval_clean(tb_engine *e, struct tb_buffer *b)
 {
-    tb_counters(e, b)->dirty -= tb_interval_dirty_bytes(e, b);
+    tb_count_dirty(e, tb_slab_layout(e, b)->tier, -tb_interval_dirty_bytes(e, b));
     if (b->fragment != TB_NONE)
         for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++)
             blocks_of(e, b)[i].dirty_lo = blocks_of(e, b)[i].dirty_hi = 0;
@@ -347,7 +348,7 @@ static void cut32(uint32_t *lo, uint32_t *hi, uint32_t at)
 /* Dirty is cut before valid, so that dirty bytes are always valid bytes. */
 void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at)
 {
-    tb_counters(e, b)->dirty -= tb_interval_dirty_bytes(e, b);
+    tb_count_dirty(e, tb_slab_layout(e, b)->tier, -tb_interval_dirty_bytes(e, b));
     if (b->fragment != TB_NONE)
         for (uint32_t i = at / BLOCK, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
             struct tb_interval *block = &blocks_of(e, b)[i];
@@ -361,7 +362,7 @@ void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at)
     b->version++;
     if (b->valid_lo == b->valid_hi)
         give_fragment(e, b);
-    tb_counters(e, b)->dirty += tb_interval_dirty_bytes(e, b);
+    tb_count_dirty(e, tb_slab_layout(e, b)->tier, tb_interval_dirty_bytes(e, b));
 }
 
 /* Never dirty bytes: nothing else has them. */
@@ -487,7 +488,7 @@ int tb_interval_remove(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t 
         remove_from_one(b, lo, hi);
     b->version++;
     TB_ASSERT_WHOLE(tb_interval_is_whole(e, b));
-    tb_counters(e, b)->dirty -= before - tb_interval_dirty_bytes(e, b);
+    tb_count_dirty(e, tb_slab_layout(e, b)->tier, tb_interval_dirty_bytes(e, b) - before);
     return 0;
 }
 
@@ -545,7 +546,7 @@ int tb_interval_copy(tb_engine *e, struct tb_buffer *to, const struct tb_buffer 
     to->valid_hi = from->valid_hi;
     to->dirty_lo = from->dirty_lo;
     to->dirty_hi = from->dirty_hi;
-    tb_counters(e, to)->dirty += tb_interval_dirty_bytes(e, to);
+    tb_count_dirty(e, tb_slab_layout(e, to)->tier, tb_interval_dirty_bytes(e, to));
     to->version++;
     return 0;
 }

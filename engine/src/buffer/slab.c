@@ -9,49 +9,67 @@
 #include "base/valid.h"
 #include "buffer/heat.h"
 #include "buffer/map.h"
+#include "buffer/medium.h"
 
 #define RECLAIM_LOOKS 4096u /* records looked at before a slab counts as full */
 #define RECLAIM_CHOICE 8u   /* of so many clean buffers the coldest goes */
 
 /* The holder was killed: the first of the list may be marked as taken, and the count may be off by as many. */
-static void repair_free_list(tb_engine *e, struct tb_slab *slab)
+static void repair_free_list(tb_engine *e, struct tb_lane *lane)
 {
     uint32_t n = 0;
-    for (uint32_t i = slab->free; i != TB_NONE; i = e->region.buffers[i].next, n++)
+    for (uint32_t i = lane->free; i != TB_NONE; i = e->region.buffers[i].next, n++)
         e->region.buffers[i].state = TB_BUFFER_FREE;
-    slab->n_free = n;
+    lane->n_free = n;
 }
 
-bool tb_slab_is_valid(const tb_engine *e, uint32_t s)
+static struct tb_lane *lane_of(const tb_engine *e, const struct tb_buffer *b)
 {
-    const struct tb_slab *slab = &e->header->slab[s];
-    const struct tb_layout_slab *l = &e->header->layout.slab[s];
-    const struct tb_buffer *head = slab->free == TB_NONE ? NULL : &e->region.buffers[slab->free];
-    return (head == NULL) == (slab->n_free == 0) && slab->n_free <= l->n_buffers &&
-           (!head || (head->slab == s && head->state == TB_BUFFER_FREE));
+    uint32_t number = tb_buffer_number(e, b) - tb_slab_layout(e, b)->first_buffer;
+    return &e->header->slab[b->slab].lane[number / TB_LANE_RUN % TB_LANES];
+}
+
+static bool is_of(const tb_engine *e, const struct tb_lane *lane, const struct tb_buffer *b)
+{
+    return b->state == TB_BUFFER_FREE && lane_of(e, b) == lane;
+}
+
+/* Under the lane's lock: the list and its count agree, by a look at the head. */
+static bool lane_is_valid(const tb_engine *e, const struct tb_lane *lane)
+{
+    return lane->free == TB_NONE ? lane->n_free == 0 : lane->n_free > 0 && is_of(e, lane, &e->region.buffers[lane->free]);
+}
+
+static bool lane_is_whole(const tb_engine *e, const struct tb_lane *lane)
+{
+    uint32_t n = 0;
+    for (uint32_t i = lane->free; i != TB_NONE; i = e->region.buffers[i].next)
+        if (!is_of(e, lane, &e->region.buffers[i]) || ++n > lane->n_free)
+            return false;
+    return n == lane->n_free;
 }
 
 bool tb_slab_is_whole(const tb_engine *e, uint32_t s)
 {
-    uint32_t n = 0;
-    for (uint32_t i = e->header->slab[s].free; i != TB_NONE; i = e->region.buffers[i].next)
-        if (e->region.buffers[i].state != TB_BUFFER_FREE || e->region.buffers[i].slab != s || ++n > e->header->slab[s].n_free)
+    for (uint32_t i = 0; i < TB_LANES; i++)
+        if (!lane_is_whole(e, &e->header->slab[s].lane[i]))
             return false;
-    return tb_slab_is_valid(e, s) && n == e->header->slab[s].n_free;
+    return true;
 }
 
-static void lock_slab(tb_engine *e, struct tb_slab *slab)
+static void lock_lane(tb_engine *e, struct tb_lane *lane)
 {
-    if (tb_lock_take(&slab->lock) == TB_LOCK_ORPHANED)
-        repair_free_list(e, slab);
+    if (tb_lock_take(&lane->lock) == TB_LOCK_ORPHANED)
+        repair_free_list(e, lane);
 }
 
 void tb_slabs_mend(tb_engine *e)
 {
-    for (uint32_t s = 0; s < e->header->layout.n_slabs; s++) {
-        lock_slab(e, &e->header->slab[s]);
-        TB_ASSERT_WHOLE(tb_slab_is_whole(e, s));
-        tb_lock_drop(&e->header->slab[s].lock);
+    for (uint32_t i = 0; i < e->header->layout.n_slabs * TB_LANES; i++) {
+        struct tb_lane *lane = &e->header->slab[i / TB_LANES].lane[i % TB_LANES];
+        lock_lane(e, lane);
+        TB_ASSERT_WHOLE(lane_is_whole(e, lane));
+        tb_lock_drop(&lane->lock);
     }
 }
 
@@ -59,15 +77,14 @@ void tb_slabs_mend(tb_engine *e)
  * Up to `n` buffers from the front of the list: how many there were. One store moves the head
  * past all of them; if killed before it, the next holder of the lock marks them as free again.
  */
-static uint32_t take_free(tb_engine *e, uint32_t s, uint32_t n, struct tb_buffer **row)
+static uint32_t take_from(tb_engine *e, struct tb_lane *lane, uint32_t n, struct tb_buffer **row)
 {
-    struct tb_slab *slab = &e->header->slab[s];
     uint32_t got = 0;
-    if (slab->free == TB_NONE)
+    if (lane->free == TB_NONE)
         return 0;
-    lock_slab(e, slab);
-    uint32_t i = slab->free;
-    assert(tb_slab_is_valid(e, s));
+    lock_lane(e, lane);
+    uint32_t i = lane->free;
+    assert(lane_is_valid(e, lane));
     for (; i != TB_NONE && got < n; i = row[got++]->next) {
         row[got] = &e->region.buffers[i];
         row[got]->client = (uint16_t)e->slot;
@@ -75,10 +92,19 @@ static uint32_t take_free(tb_engine *e, uint32_t s, uint32_t n, struct tb_buffer
         row[got]->state = TB_BUFFER_ALLOCATED;
     }
     TB_STEP("taken");
-    slab->free = i;
+    lane->free = i;
     TB_STEP("free list");
-    slab->n_free -= got;
-    tb_lock_drop(&slab->lock);
+    lane->n_free -= got;
+    tb_lock_drop(&lane->lock);
+    return got;
+}
+
+/* From this client's lane, else from the next one that has some. */
+static uint32_t take_free(tb_engine *e, uint32_t s, uint32_t n, struct tb_buffer **row)
+{
+    uint32_t got = 0;
+    for (uint32_t i = 0; i < TB_LANES && !got; i++)
+        got = take_from(e, &e->header->slab[s].lane[(e->slot + i) % TB_LANES], n, row);
     return got;
 }
 
@@ -150,8 +176,6 @@ static uint32_t take(tb_engine *e, uint32_t s, uint32_t limit, uint32_t n, struc
         assert(row[i]->slab == s);
         make_empty(e, row[i]);
     }
-    if (got)
-        e->header->tier[e->header->layout.slab[s].tier].used += got * e->header->layout.slab[s].buffer_size;
     return got;
 }
 
@@ -161,24 +185,70 @@ struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t s, uint32_t limit)
     return take(e, s, limit, 1, &b) ? b : NULL;
 }
 
+/* Without the lane's lock: if another thread takes that buffer first, the processor fetched some lines in vain. */
+void tb_slab_ask_ahead(tb_engine *e, uint32_t s, uint64_t n)
+{
+    uint32_t next = e->header->slab[s].lane[e->slot % TB_LANES].free;
+    if (next == TB_NONE)
+        return;
+    const struct tb_buffer *b = &e->region.buffers[next];
+    __builtin_prefetch(b, 1);
+    if (tb_tier_is_memory(e, e->header->layout.slab[s].tier))
+        tb_medium_will_come(e, b, 0, n);
+}
+
 void tb_slab_give(tb_engine *e, struct tb_buffer *b)
 {
-    struct tb_slab *slab = &e->header->slab[b->slab];
+    struct tb_lane *lane = lane_of(e, b);
     assert(b->state != TB_BUFFER_FREE && b->fragment == TB_NONE && b->prev == TB_NONE && !tb_buffer_is_dirty(b));
-    tb_counters(e, b)->used -= tb_buffer_size(e, b);
     b->version++;
-    lock_slab(e, slab);
-    b->next = slab->free;
+    lock_lane(e, lane);
+    b->next = lane->free;
     b->client = (uint16_t)e->slot;
-    /* if killed here, repair finds it by b->client; after the next store, by the orphaned slab lock */
+    /* if killed here, repair finds it by b->client; after the next store, by the orphaned lock of the lane */
     b->state = TB_BUFFER_ALLOCATED;
     TB_STEP("give back");
-    slab->free = tb_buffer_number(e, b);
+    lane->free = tb_buffer_number(e, b);
     TB_STEP("given back");
     b->state = TB_BUFFER_FREE;
-    slab->n_free++;
-    assert(tb_slab_is_valid(e, b->slab));
-    tb_lock_drop(&slab->lock);
+    lane->n_free++;
+    assert(lane_is_valid(e, lane));
+    tb_lock_drop(&lane->lock);
+}
+
+/* Bytes of the tier's buffers that are in `lane` counted from this client's own one. */
+static uint64_t free_bytes(const tb_engine *e, uint32_t tier, uint32_t lane)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint64_t bytes = 0;
+    for (uint32_t s = l->tier_first_slab[tier]; tb_is_slab_of(l, s, tier); s++)
+        bytes += e->header->slab[s].lane[(e->slot + lane) % TB_LANES].n_free * l->slab[s].buffer_size;
+    return bytes;
+}
+
+static uint64_t clean_bytes(const tb_engine *e, uint32_t tier)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint64_t bytes = 0;
+    for (uint32_t s = l->tier_first_slab[tier]; tb_is_slab_of(l, s, tier); s++)
+        bytes += e->header->slab[s].n_clean * l->slab[s].buffer_size;
+    return bytes;
+}
+
+uint64_t tb_tier_room(const tb_engine *e, uint32_t tier, uint64_t enough)
+{
+    uint64_t room = 0;
+    for (uint32_t i = 0; i < TB_LANES && room < enough; i++)
+        room += free_bytes(e, tier, i);
+    return room < enough ? room + clean_bytes(e, tier) : room;
+}
+
+uint64_t tb_tier_used(const tb_engine *e, uint32_t tier)
+{
+    uint64_t used = tb_layout_tier_bytes(&e->header->layout, tier);
+    for (uint32_t i = 0; i < TB_LANES; i++)
+        used -= free_bytes(e, tier, i);
+    return used;
 }
 
 struct tb_buffer *tb_tier_take_class(tb_engine *e, uint32_t tier, uint32_t class_index, uint32_t limit)

@@ -25,19 +25,30 @@ struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint
  */
 #define TB_ROW 32u
 uint32_t tb_tier_take_row(tb_engine *e, uint32_t tier, uint64_t offset, uint64_t bytes, struct tb_buffer **row);
-/* Under the slab's lock: the list and its count agree, by a look at the head; by a walk. */
-bool tb_slab_is_valid(const tb_engine *e, uint32_t slab);
+/*
+ * This client will soon write `n` bytes into the next buffer that it takes from the slab: its record and its first bytes are fetched
+ * while the program goes on. They are nearly always in no cache of this processor, and the copy would wait for them.
+ */
+void tb_slab_ask_ahead(tb_engine *e, uint32_t slab, uint64_t n);
+/* While nobody takes or gives back: the lists and their counts agree, by a walk. */
 bool tb_slab_is_whole(const tb_engine *e, uint32_t slab);
 /* Mend the free lists that killed clients left locked. */
 void tb_slabs_mend(tb_engine *e);
-/* Bytes that buffers of the tier could still take: free and clean ones.  Read without a lock: a write that finds less goes on elsewhere. */
-static inline uint64_t tb_tier_room(const tb_engine *e, uint32_t tier)
+/*
+ * Bytes that buffers of the tier could still take: free and clean ones; or less, but at least `enough`, which is cheaper to know. Read
+ * without a lock: a write that finds less goes on elsewhere.
+ */
+#define TB_ROOM_ALL UINT64_MAX
+uint64_t tb_tier_room(const tb_engine *e, uint32_t tier, uint64_t enough);
+/* Sum of the sizes of the tier's buffers that are not free.  Without a lock: not of one moment. */
+uint64_t tb_tier_used(const tb_engine *e, uint32_t tier);
+/* How many buffers of a slab are free.  Without a lock. */
+static inline uint32_t tb_slab_n_free(const tb_engine *e, uint32_t slab)
 {
-    const struct tb_layout *l = &e->header->layout;
-    uint64_t room = 0;
-    for (uint32_t s = l->tier_first_slab[tier]; tb_is_slab_of(l, s, tier); s++)
-        room += (uint64_t)(e->header->slab[s].n_free + e->header->slab[s].n_clean) * l->slab[s].buffer_size;
-    return room;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < TB_LANES; i++)
+        n += e->header->slab[slab].lane[i].n_free;
+    return n;
 }
 
 #endif

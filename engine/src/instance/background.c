@@ -115,10 +115,11 @@ static void watch_levels(tb_engine *e, struct watermark *w)
     uint64_t bytes_in = tb_bytes_in(e);
     bool above_high = false, above_low = false, dirty = false;
     for (uint32_t t = 0; t < c->n_tiers; t++) {
-        double level = (double)e->header->tier[t].dirty / (double)c->tiers[t].capacity;
+        uint64_t bytes = tb_tier_dirty(e->header, t);
+        double level = (double)bytes / (double)c->tiers[t].capacity;
         above_high |= level > c->flush.high;
         above_low |= level > c->flush.low;
-        dirty |= e->header->tier[t].dirty != 0;
+        dirty |= bytes != 0;
     }
     if (bytes_in != w->bytes_in)
         w->quiet_since = tb_seconds_since_start(e);

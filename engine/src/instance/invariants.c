@@ -10,6 +10,7 @@
 #include "buffer/slab.h"
 #include "file/file.h"
 #include "file/name_tree.h"
+#include "region/counters.h"
 
 static bool slab_is_valid(tb_engine *e, uint32_t s)
 {
@@ -23,7 +24,7 @@ static bool slab_is_valid(tb_engine *e, uint32_t s)
         if (b->state == TB_BUFFER_LIVE && !tb_interval_is_valid(e, b))
             return false;
     }
-    return tb_slab_is_whole(e, s) && n_clean == slab->n_clean && slab->n_free + n_other == l->n_buffers;
+    return tb_slab_is_whole(e, s) && n_clean == slab->n_clean && tb_slab_n_free(e, s) + n_other == l->n_buffers;
 }
 
 /* A buffer owns all its valid bytes: no smaller buffer covers one of them. */
@@ -71,7 +72,7 @@ static bool counts_are_valid(tb_engine *e)
     }
     bool valid = n_journaled == e->header->journal.n_journaled;
     for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
-        valid &= used[t] == e->header->tier[t].used && dirty[t] == e->header->tier[t].dirty;
+        valid &= used[t] == tb_tier_used(e, t) && dirty[t] == tb_tier_dirty(e->header, t);
     return valid;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "buffer/slab.h"
 #include "instance/instance.h"
 #include "instance/stats.h"
 #include "region/counters.h"
@@ -25,8 +26,8 @@ static void read_tier(const tb_engine *e, uint32_t t, struct tb_tier_stats *out)
     *out = transfers(e, t);
     snprintf(out->name, sizeof(out->name), "%.31s", e->header->config.tiers[t].name);
     out->capacity = tb_layout_tier_bytes(&e->header->layout, t);
-    out->used = c->used;
-    out->dirty = c->dirty;
+    out->used = tb_tier_used(e, t);
+    out->dirty = tb_tier_dirty(e->header, t);
     out->moved_in = tb_moved_in(e, t);
     out->flushed = c->flushed;
     out->waits = c->waits;
@@ -85,8 +86,8 @@ static struct tb_sample sample(const tb_engine *e)
                           .staged = h->totals.staged};
     for (uint32_t t = 0; t < h->config.n_tiers; t++) {
         struct tb_tier_stats moved = transfers(e, t);
-        s.tier[t] = (struct tb_tier_sample){.used = h->tier[t].used,
-                                            .dirty = h->tier[t].dirty,
+        s.tier[t] = (struct tb_tier_sample){.used = tb_tier_used(e, t),
+                                            .dirty = tb_tier_dirty(h, t),
                                             .bytes_in = moved.bytes_in,
                                             .bytes_out = moved.bytes_out,
                                             .flushed = h->tier[t].flushed};

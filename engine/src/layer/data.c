@@ -251,8 +251,9 @@ static ssize_t write_row(struct tb_target *t, uint32_t tier, const char *from, u
         tb_slab_give(e, row[i]);
     if (!filled)
         return w;
-    e->header->tier[tier].dirty += done;
+    tb_count_dirty(e, tier, done);
     TB_STEP("row filled");
+    tb_slab_ask_ahead(e, row[0]->slab, n);
     tb_map_publish_row(e, row, filled, t->file, cell);
     tb_count_in(e, tier, done, 0);
     return (ssize_t)done;

@@ -19,6 +19,7 @@
 #include "layer/end.h"
 #include "namespace/intent.h"
 #include "region/clients.h"
+#include "region/counters.h"
 #include "shared/requests.h"
 
 /* What the buffers' records say; it replaces all counts. */
@@ -26,7 +27,7 @@ struct census {
     uint8_t *retained;  /* a bit for each buffer: it is the predecessor of another */
     uint8_t *fragments; /* a bit for each fragment: a buffer uses it */
     uint32_t n_clean[TB_MAX_TIERS * TB_MAX_SLABS], n_journaled;
-    uint64_t used[TB_MAX_TIERS], dirty[TB_MAX_TIERS];
+    uint64_t dirty[TB_MAX_TIERS];
 };
 
 static void mark(uint8_t *bits, uint32_t i)
@@ -108,8 +109,8 @@ static void give_lost(tb_engine *e, const struct census *c, uint32_t slot)
 }
 
 /*
- * Locked by the fragments: none goes from a list to a buffer or back. A buffer that a living client has just taken counts as used,
- * and its fragment too: it will publish it or give it back.
+ * Locked by the fragments: none goes from a list to a buffer or back. The fragment of a buffer that a living client has
+ * just taken counts as used: it will publish it or give it back.
  */
 static void take_census(tb_engine *e, struct census *c)
 {
@@ -119,7 +120,6 @@ static void take_census(tb_engine *e, struct census *c)
         if (b->state == TB_BUFFER_FREE)
             continue;
         assert(b->slab < e->header->layout.n_slabs && (b->fragment == TB_NONE || b->fragment < e->header->layout.n_fragments));
-        c->used[tier] += tb_buffer_size(e, b);
         c->dirty[tier] += tb_interval_dirty_bytes(e, b);
         c->n_clean[b->slab] += b->state == TB_BUFFER_LIVE && !tb_buffer_is_dirty(b);
         c->n_journaled += b->state != TB_BUFFER_ALLOCATED && b->flags & TB_BUFFER_JOURNALED;
@@ -133,10 +133,8 @@ static void believe_census(tb_engine *e, const struct census *c)
     const struct tb_layout *l = &e->header->layout;
     for (uint32_t s = 0; s < l->n_slabs; s++)
         e->header->slab[s].n_clean = c->n_clean[s];
-    for (uint32_t t = 0; t < e->header->config.n_tiers; t++) {
-        e->header->tier[t].used = c->used[t];
-        e->header->tier[t].dirty = c->dirty[t];
-    }
+    for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
+        tb_tier_set_dirty(e->header, t, c->dirty[t]);
     e->header->journal.n_journaled = c->n_journaled;
     uint32_t first = TB_NONE;
     for (uint32_t i = l->n_fragments; i-- > 0;)

@@ -12,6 +12,7 @@
 #include "buffer/map.h"
 #include "buffer/slab.h"
 #include "placement/queue.h"
+#include "region/counters.h"
 
 #define DECLARE(number, code, name, hermes) extern const struct tb_placement_ops tb_placement_##code;
 #define ENTRY(number, code, name, hermes) [TB_POLICY_##number] = &tb_placement_##code,
@@ -40,15 +41,15 @@ static double queue_of(tb_engine *e, uint32_t tier, uint64_t now)
     return e->header->config.tiers[tier].modelled ? fmax(placed, tb_model_queue(&e->header->clocks.tier[tier], now)) : placed;
 }
 
-static void look_at_tiers(tb_engine *e, unsigned parts, uint64_t now, struct tb_hierarchy *h)
+static void look_at_tiers(tb_engine *e, unsigned parts, uint64_t bytes, uint64_t now, struct tb_hierarchy *h)
 {
     uint32_t n = h->tiers->n;
     if (parts & TB_KNOW_TOP)
-        h->tier[0].room = tb_tier_room(e, 0);
+        h->tier[0].room = tb_tier_room(e, 0, bytes);
     for (uint32_t t = 0; parts & TB_KNOW_ROOMS && t < n; t++)
-        h->tier[t].room = tb_tier_room(e, t);
+        h->tier[t].room = tb_tier_room(e, t, TB_ROOM_ALL);
     for (uint32_t t = 0; parts & TB_KNOW_DIRTY && t < n; t++)
-        h->tier[t].dirty = e->header->tier[t].dirty;
+        h->tier[t].dirty = tb_tier_dirty(e->header, t);
     for (uint32_t t = 0; parts & TB_KNOW_QUEUES && t < n; t++)
         h->tier[t].queue = queue_of(e, t, now);
     if (parts & TB_KNOW_QUEUES)
@@ -98,7 +99,7 @@ void tb_place(tb_engine *e, const struct tb_place_request *request, struct tb_pl
     for (unsigned wants = p->policy->needs;; wants = out->wants) {
         if (wants & TB_KNOW_QUEUES)
             now = tb_model_now();
-        look_at_tiers(e, wants, now, &h);
+        look_at_tiers(e, wants, w.bytes, now, &h);
         look_at_file(e, wants, &w);
         h.known |= wants;
         tb_placement_clear(out);

@@ -21,7 +21,7 @@
 
 /* Parts of the description that are looked at on demand. */
 enum tb_known {
-    TB_KNOW_TOP = 1,     /* tier[0].room */
+    TB_KNOW_TOP = 1,     /* tier[0].room; where that is more than the write, perhaps only as much as it */
     TB_KNOW_ROOMS = 2,   /* tier[].room */
     TB_KNOW_DIRTY = 4,   /* tier[].dirty */
     TB_KNOW_QUEUES = 8,  /* tier[].queue, pfs_queue */

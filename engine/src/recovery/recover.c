@@ -29,6 +29,7 @@
 #include "io/identity.h"
 #include "journal/lost.h"
 #include "namespace/deferred.h"
+#include "region/counters.h"
 #include "region/directories.h"
 #include "region/handle.h"
 #include "region/lease.h"
@@ -185,7 +186,7 @@ int tb_instance_discard(const char *name)
 static bool is_dirty(const struct tb_region *r)
 {
     for (uint32_t t = 0; t < r->header->config.n_tiers; t++)
-        if (r->header->tier[t].dirty)
+        if (tb_tier_dirty(r->header, t))
             return true;
     return false;
 }

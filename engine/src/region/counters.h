@@ -54,6 +54,16 @@ static inline void tb_count_out(const tb_engine *e, uint32_t tier, uint64_t byte
     tb_count_by(&moved->hits, hits, is_first);
 }
 
+/* So many dirty bytes more in buffers of a tier; a negative number is given modulo 2^64. */
+static inline void tb_count_dirty(const tb_engine *e, uint32_t tier, uint64_t by)
+{
+    e->header->tier[tier].dirty[e->slot % TB_LANES].bytes += by;
+}
+/* Dirty bytes of a tier.  Read without a lock: while bytes become dirty and clean, not of one moment. */
+uint64_t tb_tier_dirty(const struct tb_header *h, uint32_t tier);
+/* While nobody counts. */
+void tb_tier_set_dirty(struct tb_header *h, uint32_t tier, uint64_t bytes);
+
 /* What all clients moved of a tier. */
 struct tb_moved {
     uint64_t bytes_in, bytes_out, writes, hits;

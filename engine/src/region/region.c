@@ -154,20 +154,28 @@ static void init_free_lists(struct tb_region *r)
     h->queue.head = h->queue.tail = TB_NONE;
 }
 
-/* A slab without buffers (a share of 0) has an empty list. Buckets are all TB_NONE, which is all bits. */
+/* In front of the list. */
+static void put_free(struct tb_region *r, struct tb_lane *lane, uint32_t slab, uint32_t buffer)
+{
+    r->buffers[buffer] =
+        (struct tb_buffer){.next = lane->free, .file = TB_NONE, .fragment = TB_NONE, .prev = TB_NONE, .slab = (uint16_t)slab};
+    lane->free = buffer;
+    lane->n_free++;
+}
+
+/* A slab without buffers (a share of 0) has empty lists, and so have the last lanes of one with few. Buckets are all TB_NONE, which is all bits. */
 static void init_slabs(struct tb_region *r)
 {
     const struct tb_layout *l = &r->header->layout;
     memset(r->buckets, 0xff, l->n_buckets * sizeof(uint32_t));
     for (uint32_t s = 0; s < l->n_slabs; s++) {
-        struct tb_slab *slab = &r->header->slab[s];
-        uint32_t first = l->slab[s].first_buffer, n = l->slab[s].n_buffers;
-        tb_lock_init(&slab->lock);
-        for (uint32_t i = 0; i < n; i++)
-            r->buffers[first + i] = (struct tb_buffer){
-                .next = i + 1 < n ? first + i + 1 : TB_NONE, .file = TB_NONE, .fragment = TB_NONE, .prev = TB_NONE, .slab = (uint16_t)s};
-        slab->free = n ? first : TB_NONE;
-        slab->n_free = n;
+        struct tb_lane *lane = r->header->slab[s].lane;
+        for (uint32_t i = 0; i < TB_LANES; i++) {
+            tb_lock_init(&lane[i].lock);
+            lane[i].free = TB_NONE;
+        }
+        for (uint32_t i = l->slab[s].n_buffers; i-- > 0;)
+            put_free(r, &lane[i / TB_LANE_RUN % TB_LANES], s, l->slab[s].first_buffer + i);
     }
 }
 

@@ -50,7 +50,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 28u
+#define TB_REGION_VERSION 29u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -308,31 +308,51 @@ struct tb_sampling {
 };
 
 /*
- * Buffers of one size in one tier.
- * Owner: buffer/slab.c.  Lock: `lock`, for the free list and n_free; n_clean is changed under locks of chunks.
- * Invariants:
- *   n_free = length of the list from `free` by `next`; each of them is FREE and of this slab
- *   at rest: n_free + |{buffers of the slab: not FREE}| = layout.slab[].n_buffers
- *   at rest: n_clean = |{buffers of the slab: LIVE, no dirty byte}|
+ * Processes that write new bytes take buffers and count dirty bytes all the time. Each has a lane, by its slot, with a cache line of
+ * its own for that: else the lines would travel between processors with every write. A lane is no limit: who finds its own one empty
+ * takes from the next.
  */
-struct tb_slab {
+#define TB_LANES 8u
+#define TB_LANE_RUN 64u /* so many buffers that follow each other in a slab are of one lane: what one process takes is close together */
+
+/*
+ * The free buffers of one lane of a slab.
+ * Owner: buffer/slab.c.  Lock: `lock`, for both.
+ * Invariants:
+ *   n_free = length of the list from `free` by `next`; each of them is FREE, of this slab and of this lane
+ */
+struct tb_lane {
     struct tb_lock lock;
     _Atomic uint32_t free; /* first free buffer */
     _Atomic uint32_t n_free;
+} __attribute__((aligned(64)));
+
+/*
+ * Buffers of one size in one tier.
+ * Owner: buffer/slab.c.  No lock; n_clean is changed under locks of chunks.
+ * Invariants, at rest:
+ *   sum of n_free of the lanes + |{buffers of the slab: not FREE}| = layout.slab[].n_buffers
+ *   n_clean = |{buffers of the slab: LIVE, no dirty byte}|
+ */
+struct tb_slab {
+    struct tb_lane lane[TB_LANES];
     _Atomic uint32_t n_clean; /* LIVE without dirty bytes: may be reclaimed */
     _Atomic uint32_t hand;    /* where reclaiming looks next */
-} __attribute__((aligned(64)));
+};
 
 /*
  * Owner: buffer, tiering.  No lock.
  * Invariants, at rest:
- *   used  = sum of the sizes of the tier's buffers that are not FREE
- *   dirty = sum of their dirty bytes;  dirty <= used <= capacity of the tier
+ *   sum of `dirty`, modulo 2^64 = sum of the dirty bytes of the tier's buffers <= capacity of the tier.  One of them alone means
+ *   nothing: bytes that one client made dirty are made clean by another.  tb_tier_dirty (region/counters.h) is the sum
  */
 struct tb_tier_counters {
-    _Atomic uint64_t used, dirty, flushed, waits;
+    struct {
+        _Atomic uint64_t bytes __attribute__((aligned(64)));
+    } dirty[TB_LANES];
+    _Atomic uint64_t flushed, waits;
     _Atomic uint64_t moved_to[TB_MAX_TIERS]; /* valid bytes that went from here to the other */
-} __attribute__((aligned(64)));
+};
 
 /* What names the root of the managed tree: its identity when the instance was started. */
 struct tb_root_identity {

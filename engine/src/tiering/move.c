@@ -80,7 +80,7 @@ static uint32_t class_for(const struct move *m, uint32_t like)
     uint32_t below = TB_NONE, above = TB_NONE;
     for (uint32_t s = l->tier_first_slab[m->tier]; tb_is_slab_of(l, s, m->tier); s++) {
         uint32_t c = l->slab[s].class_index;
-        if (!slab[s].n_free && !(m->limit && slab[s].n_clean))
+        if (!tb_slab_n_free(m->e, s) && !(m->limit && slab[s].n_clean))
             continue;
         if (c <= like && (below == TB_NONE || c > below))
             below = c;

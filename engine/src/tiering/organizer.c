@@ -42,7 +42,7 @@ static void watch_traffic(tb_engine *e, struct tb_organizer *o)
 static double level(const tb_engine *e, uint32_t tier)
 {
     uint64_t bytes = tb_layout_tier_bytes(&e->header->layout, tier);
-    return bytes ? 1 - (double)tb_tier_room(e, tier) / (double)bytes : 0;
+    return bytes ? 1 - (double)tb_tier_room(e, tier, TB_ROOM_ALL) / (double)bytes : 0;
 }
 
 /* What a buffer looked like for a moment; a move looks again under the lock. */

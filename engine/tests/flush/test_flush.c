@@ -10,6 +10,7 @@
 
 #include "instance/background.h"
 #include "io/io_layer.h"
+#include "region/counters.h"
 
 #define BLOCK 4096u
 
@@ -220,7 +221,7 @@ static void watermark_flushes_above_high(void **state)
     start(&x, TB_FLUSH_WATERMARK, false);
     uint64_t high = x.config.tiers[0].capacity / 2;
     int fd = open_file(&x, "f"), large = open_file(&x, "large");
-    for (unsigned i = 0; x.engine->header->tier[0].dirty <= high; i++)
+    for (unsigned i = 0; tb_tier_dirty(x.engine->header, 0) <= high; i++)
         write_block(&x, large, i);
     while (!pfs.n_writes)
         write_block(&x, fd, 0); /* never idle */
@@ -237,9 +238,9 @@ static void watermark_flushes_when_idle(void **state)
     for (unsigned i = 0; i < some; i++)
         write_block(&x, fd, i);
     assert_int_equal(TB_IO(x.io, close, fd), 0);
-    assert_int_equal(pfs.n_writes, 0);      /* closing means nothing here */
-    wait_for_blocks(&x, "f", some);         /* idle: the rest goes too */
-    while (x.engine->header->tier[0].dirty) /* counted after the write; the alarm ends it */
+    assert_int_equal(pfs.n_writes, 0);         /* closing means nothing here */
+    wait_for_blocks(&x, "f", some);            /* idle: the rest goes too */
+    while (tb_tier_dirty(x.engine->header, 0)) /* counted after the write; the alarm ends it */
         usleep(1000);
     stop(&x);
 }

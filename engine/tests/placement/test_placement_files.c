@@ -89,7 +89,7 @@ static void a_full_tier_moves_units_on(void **state)
     start(&x, TB_POLICY_DATA_LOCALITY, 4);
     fixture_start(&x);
     int fd = open_named(&x, "f");
-    uint64_t units = tb_tier_room(x.engine, 0) / MIB + 8; /* the top tier would get 4 of 7 */
+    uint64_t units = tb_tier_room(x.engine, 0, TB_ROOM_ALL) / MIB + 8; /* the top tier would get 4 of 7 */
     for (uint64_t unit = 0; unit < units; unit++)
         write_at(&x, fd, unit * MIB, MIB);
     tb_engine_stats(x.engine, &stats);

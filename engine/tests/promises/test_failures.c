@@ -11,6 +11,7 @@
 #include "instance/drain.h"
 #include "recovery/recover.h"
 #include "io/io_layer.h"
+#include "region/counters.h"
 
 #define BYTES 400000u
 
@@ -175,7 +176,7 @@ static void fail_and_mend(const struct situation *s)
     int told = write_at(&x, fd, 200, 3000, 3) != 0;
     told |= write_at(&x, fd, 290000, 100000, 4) != 0;
     told |= sync_file(&x, fd) != 0;
-    bool had_dirty = x.engine->header->tier[0].dirty || x.engine->header->tier[1].dirty || x.engine->header->tier[2].dirty;
+    bool had_dirty = tb_tier_dirty(x.engine->header, 0) || tb_tier_dirty(x.engine->header, 1) || tb_tier_dirty(x.engine->header, 2);
     told |= TB_IO(x.io, close, fd) != 0;
     if (!s->crash) {
         told |= tb_instance_drain(x.engine, 1, NULL, count_error, &errors) != 0;

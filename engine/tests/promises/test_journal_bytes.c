@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/report.h"
+#include "buffer/slab.h"
 #include "instance/invariants.h"
 #include "flush/flush.h"
 #include "flush/program.h"
@@ -14,6 +15,7 @@
 #include "journal/read.h"
 #include "layer/descriptions.h"
 #include "recovery/recover.h"
+#include "region/counters.h"
 #include "region/directories.h"
 
 #define BYTES 300000u
@@ -79,7 +81,7 @@ static void keep(struct scene *s)
 
 static uint64_t used_of_directories(const struct scene *s)
 {
-    return s->x.engine->header->tier[1].used + s->x.engine->header->tier[2].used;
+    return tb_tier_used(s->x.engine, 1) + tb_tier_used(s->x.engine, 2);
 }
 
 static void note(void *arg, const struct tb_file_report *r)
@@ -192,7 +194,7 @@ static void few_new_bytes_of_many_need_no_slab(void **state)
         put(&s, 65536 + 1000 + i * 3000, 200, 2 + i);
         put(&s, 65536 + 1100 + i * 3000, 5000, 3 + i);
         keep(&s);
-        assert_int_equal(s.x.engine->header->tier[0].dirty, 65536);
+        assert_int_equal(tb_tier_dirty(s.x.engine->header, 0), 65536);
         assert_int_equal(s.x.engine->header->tier[0].moved_to[1], moved);
         assert_int_equal(used_of_directories(&s), used);
     }
@@ -213,7 +215,7 @@ static void many_new_bytes_go_to_a_slab_again(void **state)
     put(&s, 65536, 10, 2);
     put(&s, 65536 + 60000, 10, 3);
     keep(&s);
-    assert_int_equal(s.x.engine->header->tier[0].dirty, 0);
+    assert_int_equal(tb_tier_dirty(s.x.engine->header, 0), 0);
     end_after_a_crash(&s);
 }
 

@@ -1,14 +1,16 @@
 /*
- * Writes that take and publish buffers by the row: cut short where a slab, a tier or all of them end, and seen by readers whole or
- * not at all.
+ * Writes that take and publish buffers by the row: from which lane they take, cut short where a slab, a tier or all of them end, and
+ * seen by readers whole or not at all.
  */
 #include "fixture.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/wait.h>
 
 #include "instance/invariants.h"
 #include "buffer/slab.h"
+#include "region/counters.h"
 
 #define PAGE 4096u
 #define ROWS_PAGES 40u /* more than one row, less than a chunk */
@@ -46,7 +48,7 @@ static void check_bytes(struct fixture *x, int fd, size_t n, off_t offset)
 static uint32_t hold(struct fixture *x, uint32_t slab, uint32_t leave, struct tb_buffer **held)
 {
     uint32_t n = 0;
-    while (x->engine->header->slab[slab].n_free > leave)
+    while (tb_slab_n_free(x->engine, slab) > leave)
         held[n++] = tb_slab_take(x->engine, slab, 0);
     return n;
 }
@@ -78,9 +80,9 @@ static void a_row_holds_what_it_covers(void **state)
         char name[16];
         snprintf(name, sizeof(name), "f%zu", i);
         int fd = new_file(&x, name);
-        uint32_t before = x.engine->header->slab[0].n_free;
+        uint32_t before = tb_slab_n_free(x.engine, 0);
         assert_int_equal(TB_IO(x.io, pwrite, fd, bytes, writes[i].n, writes[i].offset), writes[i].n);
-        assert_int_equal(before - x.engine->header->slab[0].n_free, writes[i].buffers);
+        assert_int_equal(before - tb_slab_n_free(x.engine, 0), writes[i].buffers);
         assert_int_equal(TB_IO(x.io, fsync, fd, false), 0);
         check_bytes(&x, fd, writes[i].n, writes[i].offset);
         assert_int_equal(TB_IO(x.io, close, fd), 0);
@@ -99,7 +101,7 @@ static void a_row_ends_with_its_slab(void **state)
     uint32_t n = hold(&x, 0, 5, held);
     int fd = new_file(&x, "f");
     assert_int_equal(TB_IO(x.io, pwrite, fd, bytes, 47008, 0), 47008);
-    assert_int_equal(x.engine->header->slab[0].n_free, 0);
+    assert_int_equal(tb_slab_n_free(x.engine, 0), 0);
     tb_engine_stats(x.engine, &stats);
     assert_true(stats.tier[1].used > 0);
     give_back(&x, held, n);
@@ -150,10 +152,10 @@ static void a_row_ends_with_a_failing_device(void **state)
     ops.pwrite = failing_write;
     x.engine->tier[1] = &failing;
     n_writes = 0;
-    uint64_t before = x.engine->header->tier[1].used;
+    uint64_t before = tb_tier_used(x.engine, 1);
     assert_int_equal(TB_IO(x.io, pwrite, fd, bytes, 47008, 0), 47008); /* the rest went to the PFS */
-    assert_int_equal(x.engine->header->tier[1].used - before, PAGE);
-    assert_int_equal(x.engine->header->tier[1].dirty, PAGE);
+    assert_int_equal(tb_tier_used(x.engine, 1) - before, PAGE);
+    assert_int_equal(tb_tier_dirty(x.engine->header, 1), PAGE);
     x.engine->tier[1] = chain;
     give_back(&x, held, n);
     check_bytes(&x, fd, 47008, 0);
@@ -205,14 +207,58 @@ static void readers_see_all_rows_of_a_chunk_or_none(void **state)
     fixture_stop(&x);
 }
 
+static uint32_t lane_of_next(struct fixture *x)
+{
+    struct tb_buffer *b = tb_slab_take(x->engine, 0, 0);
+    assert_non_null(b);
+    uint32_t number = tb_buffer_number(x->engine, b) - x->engine->header->layout.slab[0].first_buffer;
+    tb_slab_give(x->engine, b);
+    return number / TB_LANE_RUN % TB_LANES;
+}
+
+static uint32_t lane_of_child(struct fixture *x)
+{
+    int status;
+    tb_engine_atfork_prepare(x->engine);
+    pid_t child = fork();
+    if (child == 0) {
+        tb_engine_atfork_child(x->engine);
+        _exit((int)lane_of_next(x));
+    }
+    tb_engine_atfork_parent(x->engine);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return (uint32_t)WEXITSTATUS(status);
+}
+
+/* Who finds its own lane empty takes from the others, until nothing is left. */
+static void each_process_begins_with_a_lane_of_its_own(void **state)
+{
+    static struct tb_buffer *held[4096];
+    struct fixture x;
+    (void)state;
+    start(&x, TB_MODE_PERSISTENT_ASYNC, 1);
+    uint32_t own = lane_of_next(&x), all = x.engine->header->layout.slab[0].n_buffers;
+    assert_true(all > TB_LANES * TB_LANE_RUN);
+    assert_int_not_equal(lane_of_child(&x), own);
+    assert_int_equal(hold(&x, 0, 0, held), all);
+    assert_int_equal(tb_tier_room(x.engine, 0, TB_ROOM_ALL), 0);
+    assert_int_equal(tb_tier_used(x.engine, 0), (uint64_t)all * PAGE);
+    assert_null(tb_slab_take(x.engine, 0, 0));
+    give_back(&x, held, all);
+    assert_int_equal(tb_tier_room(x.engine, 0, TB_ROOM_ALL), (uint64_t)all * PAGE);
+    assert_true(tb_tier_room(x.engine, 0, PAGE) >= PAGE);
+    assert_int_equal(lane_of_next(&x), own);
+    assert_true(tb_region_is_valid(x.engine));
+    fixture_stop(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_row_holds_what_it_covers),
-        cmocka_unit_test(a_row_ends_with_its_slab),
-        cmocka_unit_test(a_row_ends_with_the_room),
-        cmocka_unit_test(a_row_ends_with_a_failing_device),
-        cmocka_unit_test(readers_see_all_rows_of_a_chunk_or_none),
+        cmocka_unit_test(a_row_holds_what_it_covers),       cmocka_unit_test(each_process_begins_with_a_lane_of_its_own),
+        cmocka_unit_test(a_row_ends_with_its_slab),         cmocka_unit_test(a_row_ends_with_the_room),
+        cmocka_unit_test(a_row_ends_with_a_failing_device), cmocka_unit_test(readers_see_all_rows_of_a_chunk_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

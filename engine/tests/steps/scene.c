@@ -211,6 +211,24 @@ void rename_name(struct scene *s, const char *from, const char *to)
     assert_int_equal(TB_IO(s->x.io, rename, path, fixture_path(&s->x, to), 0), 0);
 }
 
+void hide_free(struct tb_slab *slab, struct tb_slab *hidden)
+{
+    for (uint32_t i = 0; i < TB_LANES; i++) {
+        hidden->lane[i].free = slab->lane[i].free;
+        hidden->lane[i].n_free = slab->lane[i].n_free;
+        slab->lane[i].free = TB_NONE;
+        slab->lane[i].n_free = 0;
+    }
+}
+
+void show_free(struct tb_slab *slab, const struct tb_slab *hidden)
+{
+    for (uint32_t i = 0; i < TB_LANES; i++) {
+        slab->lane[i].free = hidden->lane[i].free;
+        slab->lane[i].n_free = hidden->lane[i].n_free;
+    }
+}
+
 int move_first(struct scene *s)
 {
     uint32_t n;

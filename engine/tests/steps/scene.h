@@ -58,6 +58,9 @@ void unlink_name(struct scene *s, const char *name);
 void rename_name(struct scene *s, const char *from, const char *to);
 /* The one dirty buffer, as the organizer would move it. What tb_move returned. */
 int move_first(struct scene *s);
+/* As if no buffer of the slab were free, until its free ones are shown again. */
+void hide_free(struct tb_slab *slab, struct tb_slab *hidden);
+void show_free(struct tb_slab *slab, const struct tb_slab *hidden);
 
 /* The region is lost: what recovery puts on the PFS. */
 int recover(struct scene *s);

@@ -219,25 +219,18 @@ static enum tb_fetch fetch(struct scene *s, size_t n)
     return result;
 }
 
-static uint32_t free_of[TB_MAX_TIERS * TB_MAX_SLABS], n_free_of[TB_MAX_TIERS * TB_MAX_SLABS];
+static struct tb_slab hidden[TB_MAX_TIERS * TB_MAX_SLABS];
 
 static void fill_tiers(struct scene *s)
 {
-    for (uint32_t i = 0; i < s->x.engine->header->layout.n_slabs; i++) {
-        struct tb_slab *slab = &s->x.engine->header->slab[i];
-        free_of[i] = slab->free;
-        n_free_of[i] = slab->n_free;
-        slab->free = TB_NONE;
-        slab->n_free = 0;
-    }
+    for (uint32_t i = 0; i < s->x.engine->header->layout.n_slabs; i++)
+        hide_free(&s->x.engine->header->slab[i], &hidden[i]);
 }
 
 static void empty_tiers(struct scene *s)
 {
-    for (uint32_t i = 0; i < s->x.engine->header->layout.n_slabs; i++) {
-        s->x.engine->header->slab[i].free = free_of[i];
-        s->x.engine->header->slab[i].n_free = n_free_of[i];
-    }
+    for (uint32_t i = 0; i < s->x.engine->header->layout.n_slabs; i++)
+        show_free(&s->x.engine->header->slab[i], &hidden[i]);
 }
 
 /* Without room the bytes go to the PFS. */
@@ -440,12 +433,10 @@ static void leave_hole(struct scene *s)
     put(s, '1', 16 * PAGE, 0);
     flush(s);
     drop_clean(s);
-    struct tb_slab *small = &s->x.engine->header->slab[0], rest = *small;
-    small->free = TB_NONE;
-    small->n_free = 0;
+    struct tb_slab *small = &s->x.engine->header->slab[0], rest;
+    hide_free(small, &rest);
     put(s, '1', 100, 3 * PAGE);
-    small->free = rest.free;
-    small->n_free = rest.n_free;
+    show_free(small, &rest);
     flush(s);
     assert_int_equal(s->x.engine->region.files[s->file].n_buffers, 1);
 }

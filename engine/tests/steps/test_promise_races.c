@@ -7,6 +7,7 @@
 #include "flush/flush.h"
 #include "flush/program.h"
 #include "instance/invariants.h"
+#include "region/counters.h"
 
 #define LARGE 65536u /* a buffer of that size has too many bytes for the journal */
 
@@ -34,7 +35,7 @@ static void keep_all(struct scene *s)
 
 static void expect_in_memory(struct scene *s)
 {
-    assert_int_equal(s->x.engine->header->tier[0].dirty, LARGE);
+    assert_int_equal(tb_tier_dirty(s->x.engine->header, 0), LARGE);
 }
 
 static void crash_and_expect(struct scene *s, char what)

@@ -157,17 +157,14 @@ static void flush_while_room_is_wanted(void **state)
     s->x.config.fsync = TB_FSYNC_PFS;
     scene_start(s);
     put(s, '1', 104, 4096); /* into a small buffer; there is no other small one */
-    struct tb_slab *small = &s->x.engine->header->slab[0];
-    uint32_t rest = small->free, n_rest = small->n_free;
-    small->free = TB_NONE;
-    small->n_free = 0;
+    struct tb_slab *small = &s->x.engine->header->slab[0], rest;
+    hide_free(small, &rest);
     put(s, '2', 100, 0); /* into a large one that surrounds it */
     out_of_fragments(s);
     meet(s, "flush write", begin_across);
     flush(s);
     end_beside(s);
-    small->free = rest;
-    small->n_free = n_rest;
+    show_free(small, &rest);
     flush(s);
     expect(s, s->fd, by_kernel, '1', 104, 4096);
     expect(s, s->fd, by_kernel, '3', 8192, 4200);

@@ -8,7 +8,9 @@
 
 #include <malloc.h>
 
+#include "buffer/slab.h"
 #include "file/name_tree.h"
+#include "region/counters.h"
 #include "region/directories.h"
 #include "region/region_file.h"
 
@@ -53,10 +55,10 @@ static void count(struct fixture *x, struct in_use *out)
     out->opens = open_descriptions(e);
     out->fragments = free_fragments(e);
     for (uint32_t s = 0; s < e->header->layout.n_slabs; s++)
-        out->buffers[s] = e->header->slab[s].n_free;
+        out->buffers[s] = tb_slab_n_free(e, s);
     for (uint32_t t = 0; t < x->config.n_tiers; t++) {
-        out->used += e->header->tier[t].used;
-        out->dirty += e->header->tier[t].dirty;
+        out->used += tb_tier_used(e, t);
+        out->dirty += tb_tier_dirty(e->header, t);
     }
     out->journal = e->header->journal.end;
     out->heap = mallinfo2().uordblks;

@@ -4,6 +4,7 @@
  */
 #include "fixture.h"
 
+#include "buffer/slab.h"
 #include "chain/model/device_clock.h"
 #include "io/io_layer.h"
 #include "region/counters.h"
@@ -115,7 +116,7 @@ static double get(struct fixture *x, int fd, unsigned first, unsigned n, const c
 
 static uint64_t units_in(const struct fixture *x, uint32_t tier)
 {
-    return x->engine->header->tier[tier].used / UNIT;
+    return tb_tier_used(x->engine, tier) / UNIT;
 }
 
 static uint64_t units_read_from_memory(const struct fixture *x)

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "buffer/heat.h"
+#include "buffer/slab.h"
 #include "instance/invariants.h"
 #include "buffer/map.h"
 #include "buffer/of_file.h"
@@ -217,7 +218,7 @@ static int fill_top(struct fixture *x, uint64_t *n)
 {
     static unsigned char bytes[1 << 16];
     int fd = TB_IO(x->io, open, fixture_path(x, "full"), O_RDWR | O_CREAT, 0600);
-    for (*n = 0; x->engine->header->tier[1].used == 0; *n += sizeof(bytes)) {
+    for (*n = 0; tb_tier_used(x->engine, 1) == 0; *n += sizeof(bytes)) {
         for (size_t i = 0; i < sizeof(bytes); i++)
             bytes[i] = pattern(*n + i, 10);
         assert_int_equal(TB_IO(x->io, pwrite, fd, bytes, sizeof(bytes), (off_t)*n), sizeof(bytes));
