@@ -89,12 +89,12 @@ static uint32_t take_from(tb_engine *e, struct tb_lane *lane, uint32_t n, struct
         row[got] = &e->region.buffers[i];
         row[got]->client = (uint16_t)e->slot;
         TB_STEP("take");
-        row[got]->state = TB_BUFFER_ALLOCATED;
+        atomic_store_explicit(&row[got]->state, TB_BUFFER_ALLOCATED, memory_order_release);
     }
     TB_STEP("taken");
-    lane->free = i;
+    atomic_store_explicit(&lane->free, i, memory_order_release);
     TB_STEP("free list");
-    lane->n_free -= got;
+    atomic_store_explicit(&lane->n_free, lane->n_free - got, memory_order_release);
     tb_lock_drop(&lane->lock);
     return got;
 }
@@ -163,7 +163,7 @@ static void make_empty(const tb_engine *e, struct tb_buffer *b)
     b->valid_lo = b->valid_hi = b->dirty_lo = b->dirty_hi = 0;
     b->fragment = b->prev = TB_NONE;
     b->flags = 0;
-    b->heat = 0;
+    atomic_store_explicit(&b->heat, 0, memory_order_relaxed);
 }
 
 /* The buffers are this client's alone until they are published. If killed here, repair frees them. */
