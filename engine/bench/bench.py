@@ -14,7 +14,7 @@ import sys
 
 from budget import budget, layers
 from session import chosen, finish, measuring, parse, provenance, refuse, run
-from setting import HUGE_ROWS, MIB, SHM
+from setting import HUGE_ROWS, MIB, NO_HUGE_PAGES, SHM, huge_pages
 
 SHM_NEEDED_MIB = 2048
 
@@ -37,11 +37,11 @@ def main() -> int:
     free_mib = shutil.disk_usage(SHM).free // MIB
     if free_mib < SHM_NEEDED_MIB:
         refuse(f"{SHM} has {free_mib} MiB free; {SHM_NEEDED_MIB} are needed")
-    rows = chosen(budget(), args)
+    rows = chosen(budget(huge_pages(args.build) != NO_HUGE_PAGES), args)
     with measuring(args) as bench:
         about = provenance(bench)
         run(bench, rows)
-        if about["huge_pages_at"] is None:
+        if about["huge_pages"] == NO_HUGE_PAGES:
             print(HUGE_ROWS)
         inside = [] if args.only else layers(bench)
     if inside:

@@ -17,7 +17,7 @@ from typing import Any
 
 from rows import CannotMeasureError, Pairs, Row
 from server import serving
-from setting import MIB, MODEL_TIERS, Bench, huge_place
+from setting import MIB, MODEL_TIERS, Bench
 
 from tierbench.base.policies import POLICIES
 
@@ -40,11 +40,11 @@ def in_turn(bench: Bench, ours: list[str], theirs: list[str]) -> Pairs:
         return [(path.repeat(), yardstick.repeat()) for _ in range(bench.repetitions)]
 
 
-def against_tmpfs(case: str, place: Path | None = None) -> Callable[[Bench], Pairs]:
-    """Time through the preload library over time on tmpfs; the region is on the huge pages of a place."""
+def against_tmpfs(case: str, huge: bool = False) -> Callable[[Bench], Pairs]:
+    """Time through the preload library over time on tmpfs; the region is on huge pages or on none."""
 
     def measure(bench: Bench) -> Pairs:
-        config = bench.huge_config(place) if place else bench.ram_config()
+        config = bench.huge_config() if huge else bench.ram_config()
         ours = bench.tiered(config, case, bench.root / "pfs")
         return in_turn(bench, ours, bench.plain(case, bench.root / "tmpfs"))
 
@@ -115,11 +115,11 @@ def against_memcpy(case: str, copy: str, mib: str, *options: str) -> Callable[[B
     return measure
 
 
-def huge_against_memcpy(place: Path, case: str, copy: str) -> Callable[[Bench], Pairs]:
+def huge_against_memcpy(case: str, copy: str) -> Callable[[Bench], Pairs]:
     """Rate of a fresh client on huge pages over memcpy's rate into touched shared memory."""
 
     def measure(bench: Bench) -> Pairs:
-        ours = bench.tiered(bench.huge_config(place), case, bench.root / "pfs", "-s", "64", "-f")
+        ours = bench.tiered(bench.huge_config(), case, bench.root / "pfs", "-s", "64", "-f")
         seconds = in_turn(bench, ours, bench.plain(copy, bench.root / "tmpfs", "-s", "64"))
         return [(1 / a, 1 / b) for a, b in seconds]
 
@@ -300,7 +300,7 @@ def predicted(policy: str) -> Callable[[Bench], Pairs]:
     return measure
 
 
-def budget() -> list[Row]:
+def budget(huge: bool) -> list[Row]:
     """List what is measured: the budget, line by line."""
     tmpfs, memcpy = "the same calls on tmpfs", "memcpy into touched shared memory"
     calls = {
@@ -330,19 +330,19 @@ def budget() -> list[Row]:
         theirs = "pwrite-4k" if call == "write" else "pread-4k"
         path = f"libc's memcpy of 4 KiB, random of 64 MiB of shared memory ({call})"
         rows.append(Row(path, tmpfs, "at most", None, bare(case, theirs)))
-    if place := huge_place():
+    if huge:
         rows += [
             Row(
                 f"{call} 4 KiB, random of 64 MiB, RAM tier, warm, huge pages",
                 tmpfs,
                 "at most",
                 0.5,
-                against_tmpfs(case, place),
+                against_tmpfs(case, huge=True),
             )
             for call, case in calls.items()
         ]
         for call, copy in [("write", "memcpy-in"), ("read", "memcpy-out")]:
-            measure = huge_against_memcpy(place, f"{call}-1m", copy)
+            measure = huge_against_memcpy(f"{call}-1m", copy)
             state = "fresh client, huge pages"
             rows.append(Row(f"{call} 1 MiB, RAM tier, {state}", memcpy, "at least", 0.8, measure))
     alone = "the same, neither sampled nor watched"

@@ -24,7 +24,7 @@ from many import many_rows
 from promises import promise_rows
 from rows import CannotMeasureError, Row
 from session import arguments, chosen, measuring, provenance, refuse
-from setting import Bench
+from setting import NO_HUGE_PAGES, Bench, huge_pages
 
 HOUSE = Path(__file__).resolve().parents[2]
 TARGETS = ("tierctl", "tierd", "tierbench_preload", "tb-layers", "tb-ior")
@@ -83,8 +83,9 @@ def main() -> int:
     args = parse()
     folder = args.build.resolve() / "compare"
     theirs = built(args.base, folder, args.build.resolve())
-    fresh = fresh_rows(str(args.build.resolve() / "bin/tb-ior"), False)
-    rows = chosen([*budget(), *fresh, *many_rows(), *promise_rows()], args)
+    huge = huge_pages(args.build) != NO_HUGE_PAGES
+    fresh = fresh_rows(str(args.build.resolve() / "bin/tb-ior"), every=False, huge=huge)
+    rows = chosen([*budget(huge), *fresh, *many_rows(), *promise_rows()], args)
     with measuring(args) as bench:
         here = replace(bench, repetitions=1)
         about = provenance(here)

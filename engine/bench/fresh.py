@@ -22,7 +22,7 @@ from pathlib import Path
 
 from rows import CannotMeasureError, Pairs, Row
 from session import arguments, chosen, finish, measuring, provenance, refuse, run
-from setting import HUGE_ROWS, MIB, Bench, huge_place, small_pages
+from setting import HUGE_ROWS, MIB, NO_HUGE_PAGES, Bench, huge_pages, small_pages
 
 KIB = 1024
 TOTAL_MIB = 64
@@ -91,15 +91,14 @@ def shapes(every: bool) -> Iterator[Shape]:
 class Point:
     """One shape: each run gives a value to the row of its writes and one to the row of its reads."""
 
-    def __init__(self, shape: Shape, ior: str, place: Path | None) -> None:
-        self.shape, self.ior, self.place = shape, ior, place
+    def __init__(self, shape: Shape, ior: str, huge: bool) -> None:
+        self.shape, self.ior, self.huge = shape, ior, huge
         self.found: dict[tuple[Path, str], Pairs] = {}
 
     def rows(self) -> list[Row]:
         """The two rows."""
-        huge = self.place is not None
-        pages = ", huge pages" if huge else ""
-        yardstick, budgets = "the same on tmpfs", BUDGETS[huge]
+        pages = ", huge pages" if self.huge else ""
+        yardstick, budgets = "the same on tmpfs", BUDGETS[self.huge]
         return [
             Row(
                 f"{kind} {self.shape.path}{pages}",
@@ -121,7 +120,7 @@ class Point:
 
     def tiered(self, bench: Bench) -> dict[str, float]:
         """Through an instance of its own: its daemon touches the region before IOR starts."""
-        config = scratch_config(bench, self.place)
+        config = scratch_config(bench, self.huge)
         start = [str(bench.build / "bin/tierctl"), "run", "-c", str(config), "--"]
         return rates_of([*start, *self.shape.command(self.ior, bench.root / "pfs/f")])
 
@@ -137,11 +136,11 @@ class Point:
         return rates_of(self.shape.command(self.ior, folder / "f"))
 
 
-def scratch_config(bench: Bench, place: Path | None) -> Path:
+def scratch_config(bench: Bench, huge: bool) -> Path:
     """Write the configuration of a RAM tier with small and large buffers, in scratch."""
     (bench.root / "pfs").mkdir(exist_ok=True)
     path = bench.root / "fresh.yaml"
-    region = f"region: {{directory: {place}}}\n" if place else small_pages()
+    region = "" if huge else small_pages()
     path.write_text(
         f"version: 1\n{region}pfs: {{path: {bench.root}/pfs}}\nmode: scratch\n"
         "flush: {policy: manual, threads: 2}\n"
@@ -164,10 +163,10 @@ def rates_of(command: list[str]) -> dict[str, float]:
     return {kind: float(rate) for kind, rate in found}
 
 
-def fresh_rows(ior: str, every: bool) -> list[Row]:
-    """All rows, also on huge pages where there is a place with them."""
-    places = [None, place] if (place := huge_place()) else [None]
-    return [row for p in places for shape in shapes(every) for row in Point(shape, ior, p).rows()]
+def fresh_rows(ior: str, every: bool, huge: bool) -> list[Row]:
+    """All rows; also on huge pages where there are some."""
+    pages = [False, True] if huge else [False]
+    return [row for p in pages for shape in shapes(every) for row in Point(shape, ior, p).rows()]
 
 
 def main() -> int:
@@ -180,11 +179,11 @@ def main() -> int:
     for program in (ior, args.build / "bin/tierctl", "mpirun"):
         if not shutil.which(program):
             refuse(f"{program}: no such program")
-    rows = chosen(fresh_rows(ior, args.every), args)
+    rows = chosen(fresh_rows(ior, args.every, huge_pages(args.build) != NO_HUGE_PAGES), args)
     with measuring(args) as bench:
         about = provenance(bench) | {"ior": ior, "load_before": os.getloadavg()[0]}
         run(bench, rows)
-        if about["huge_pages_at"] is None:
+        if about["huge_pages"] == NO_HUGE_PAGES:
             print(HUGE_ROWS)
         about["load_after"] = os.getloadavg()[0]
     return finish(args, "fresh-", about, rows)

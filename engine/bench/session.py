@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rows import CannotMeasureError, Row
-from setting import SHM, Bench, huge_place
+from setting import SHM, Bench, huge_pages
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
@@ -72,7 +72,7 @@ def provenance(bench: Bench) -> dict[str, object]:
         "cpus": os.cpu_count(),
         "machine": platform.machine(),
         "kernel": platform.release(),
-        "huge_pages_at": str(place) if (place := huge_place()) else None,
+        "huge_pages": huge_pages(bench.build),
         "repetitions": bench.repetitions,
     }
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import re
+import functools
+import json
+import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 SHM = "/dev/shm"  # noqa: S108 - the yardstick is this very file system
 MIB = 1 << 20
-REGION_MIB = 514
-"""A region of 512 MiB; its last huge page may go past that."""
-HUGE_TMPFS = re.compile(r"\bhuge=(always|within_size|advise)\b")
-HUGE_ROWS = "rows with huge pages: left out; no writable mount has free ones (docs/huge-pages.md)"
+NO_HUGE_PAGES = "none"
+HUGE_ROWS = "rows with huge pages: left out; the kernel gives none here (docs/huge-pages.md)"
 MODEL_TIERS = {"ram": 400, "nvme": 200, "bb": 100}  # rates of the modelled devices, MiB/s
 RULES = ", ".join(f'{{pattern: "*.{rank}", tiers: [{tier}]}}' for rank, tier in enumerate(MODEL_TIERS))
 """Each of three writers has a tier of its own."""
@@ -66,11 +66,10 @@ class Bench:
         path.write_text(f"name: {name}\nread_bandwidth: {rate}\nwrite_bandwidth: {rate}\n")
         return path
 
-    def huge_config(self, place: Path) -> Path:
-        """Write the configuration of 512 MiB of RAM with its region on the huge pages of a mounted place."""
+    def huge_config(self) -> Path:
+        """Write the configuration of 512 MiB of RAM with its region on huge pages, as it is by default."""
         path = self.root / "huge.yaml"
-        small = self.ram_config().read_text().replace(small_pages(), "")
-        path.write_text(f"region: {{directory: {place}}}\n{small}")
+        path.write_text(self.ram_config().read_text().replace(small_pages(), ""))
         return path
 
     def ram_config(self, model: str = "", pfs: Path | None = None) -> Path:
@@ -80,23 +79,16 @@ class Bench:
 
 
 def small_pages() -> str:
-    """Return what keeps the region on pages of 4 KiB; nothing where there are no others."""
-    return "region: {huge_pages: never}\n" if huge_place() else ""
+    """Return the line of a configuration that keeps the region on pages of 4 KiB."""
+    return "region: {huge_pages: never}\n"
 
 
-def huge_place() -> Path | None:
-    """Return a mounted place with free huge pages that this user may write to; None: there is none."""
-    for line in Path("/proc/self/mounts").read_text().splitlines():
-        _, place, kind, options, *_ = line.split()
-        huge = huge_pages_free(options) if kind == "hugetlbfs" else HUGE_TMPFS.search(options)
-        if huge and os.access(place, os.W_OK):
-            return Path(place)
-    return None
-
-
-def huge_pages_free(options: str) -> bool:
-    """Whether this hugetlbfs has pages for a region: many systems mount one and reserve none."""
-    found = re.search(r"\bpagesize=(\d+)M\b", options)
-    page = int(found[1]) if found else 0
-    free = Path(f"/sys/kernel/mm/hugepages/hugepages-{page * 1024}kB/free_hugepages")
-    return free.exists() and int(free.read_text()) * page >= REGION_MIB
+@functools.cache
+def huge_pages(build: Path) -> str:
+    """Return which huge pages a region of 512 MiB has here by default, as `tierctl status` names them."""
+    with tempfile.TemporaryDirectory(prefix="tb-bench.", dir=SHM) as folder:
+        bench = Bench(build.resolve(), Path(folder), Path(folder), 1)
+        tierctl = str(bench.build / "bin/tierctl")
+        command = [tierctl, "run", "-c", str(bench.huge_config()), "--", tierctl, "status", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    return str(json.loads(done.stdout)["region"]["huge_pages"])

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "config/placement.h"
@@ -21,7 +22,7 @@ struct state {
 };
 
 /* The lower the tier, the slower: a half, a third, a fourth of the highest: policies that look at speed have something to choose. */
-static void make_tier(struct tb_header *h, uint32_t t, uint32_t n, const struct state *s)
+static void make_tier(struct tb_header *h, struct tb_slab *slabs, uint32_t t, uint32_t n, const struct state *s)
 {
     h->config.tiers[t].n_slabs = 1;
     h->config.tiers[t].medium = t ? TB_MEDIUM_DIRECTORY : TB_MEDIUM_MEMORY;
@@ -30,7 +31,7 @@ static void make_tier(struct tb_header *h, uint32_t t, uint32_t n, const struct 
     h->layout.tier_first_slab[t] = t;
     h->layout.n_slabs = t + 1;
     h->layout.slab[t] = (struct tb_layout_slab){.tier = t, .n_buffers = 1u << 20, .buffer_size = BUFFER};
-    h->slab[t].lane[0].n_free = t + 1 == n ? s->free_in_lowest : s->free_above;
+    slabs[t].lane[0].n_free = t + 1 == n ? s->free_in_lowest : s->free_above;
 }
 
 /* Only what placement reads. There is no region, no file system and no lock, so the figure is the choice itself. */
@@ -38,10 +39,13 @@ static tb_engine *make(enum tb_policy policy, uint32_t n, const struct state *s)
 {
     tb_engine *e = calloc(1, sizeof(*e));
     struct tb_header *h = e ? e->header = calloc(1, sizeof(*h)) : NULL;
-    if (!h || !(e->region.files = calloc(1, sizeof(*e->region.files)))) {
+    struct tb_slab *slabs = aligned_alloc(_Alignof(struct tb_slab), TB_MAX_TIERS * sizeof(*slabs));
+    if (!h || !slabs || !(e->region.files = calloc(1, sizeof(*e->region.files)))) {
         fputs("tb-placement-cost: no memory\n", stderr);
         exit(1);
     }
+    memset(slabs, 0, TB_MAX_TIERS * sizeof(*slabs));
+    e->region.slabs = slabs;
     h->config.placement.policy = policy;
     h->config.placement.n_rules = 1;
     h->config.placement.rules[0] = (struct tb_config_rule){.at_most = UINT64_MAX, .n_tiers = 1};
@@ -49,7 +53,7 @@ static tb_engine *make(enum tb_policy policy, uint32_t n, const struct state *s)
     h->config.n_tiers = n;
     h->chunk = tb_size_of(1u << 20);
     for (uint32_t t = 0; t < n; t++)
-        make_tier(h, t, n, s);
+        make_tier(h, slabs, t, n, s);
     if (!(e->placement = tb_placer_new(&h->config, &h->layout, NULL))) {
         fputs("tb-placement-cost: no memory\n", stderr);
         exit(1);
@@ -78,6 +82,7 @@ static double measure(enum tb_policy policy, uint32_t n, const struct state *s)
         best = b && best < batch ? best : batch;
     }
     free(e->placement);
+    free(e->region.slabs);
     free(e->region.files);
     free(e->header);
     free(e);

@@ -221,7 +221,7 @@ void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b)
     assert(tb_buffer_is_valid(e, b));
     if (is_dirty == !!(b->flags & TB_BUFFER_DIRTY))
         return;
-    e->header->slab[b->slab].n_clean += is_dirty ? (uint32_t)-1 : 1;
+    e->region.slabs[b->slab].n_clean += is_dirty ? (uint32_t)-1 : 1;
     tb_map_flag(e, b, is_dirty ? TB_BUFFER_DIRTY : 0, is_dirty ? 0 : TB_BUFFER_DIRTY);
 }
 
@@ -240,7 +240,7 @@ void tb_map_forget_record(tb_engine *e, struct tb_buffer *b)
 static void count_clean(tb_engine *e, const struct tb_buffer *b, uint32_t by)
 {
     if (!tb_buffer_is_dirty(b))
-        e->header->slab[b->slab].n_clean += by;
+        e->region.slabs[b->slab].n_clean += by;
 }
 
 /* Set before the buffer can be found; never cleared while the file record lives. */

@@ -26,7 +26,7 @@ static void repair_free_list(tb_engine *e, struct tb_lane *lane)
 static struct tb_lane *lane_of(const tb_engine *e, const struct tb_buffer *b)
 {
     uint32_t number = tb_buffer_number(e, b) - tb_slab_layout(e, b)->first_buffer;
-    return &e->header->slab[b->slab].lane[number / TB_LANE_RUN % TB_LANES];
+    return &e->region.slabs[b->slab].lane[number / TB_LANE_RUN % TB_LANES];
 }
 
 static bool is_of(const tb_engine *e, const struct tb_lane *lane, const struct tb_buffer *b)
@@ -52,7 +52,7 @@ static bool lane_is_whole(const tb_engine *e, const struct tb_lane *lane)
 bool tb_slab_is_whole(const tb_engine *e, uint32_t s)
 {
     for (uint32_t i = 0; i < TB_LANES; i++)
-        if (!lane_is_whole(e, &e->header->slab[s].lane[i]))
+        if (!lane_is_whole(e, &e->region.slabs[s].lane[i]))
             return false;
     return true;
 }
@@ -66,7 +66,7 @@ static void lock_lane(tb_engine *e, struct tb_lane *lane)
 void tb_slabs_mend(tb_engine *e)
 {
     for (uint32_t i = 0; i < e->header->layout.n_slabs * TB_LANES; i++) {
-        struct tb_lane *lane = &e->header->slab[i / TB_LANES].lane[i % TB_LANES];
+        struct tb_lane *lane = &e->region.slabs[i / TB_LANES].lane[i % TB_LANES];
         lock_lane(e, lane);
         TB_ASSERT_WHOLE(lane_is_whole(e, lane));
         tb_lock_drop(&lane->lock);
@@ -104,7 +104,7 @@ static uint32_t take_free(tb_engine *e, uint32_t s, uint32_t n, struct tb_buffer
 {
     uint32_t got = 0;
     for (uint32_t i = 0; i < TB_LANES && !got; i++)
-        got = take_from(e, &e->header->slab[s].lane[(e->slot + i) % TB_LANES], n, row);
+        got = take_from(e, &e->region.slabs[s].lane[(e->slot + i) % TB_LANES], n, row);
     return got;
 }
 
@@ -119,7 +119,7 @@ static TB_UNLOCKED bool is_reclaimable(const struct tb_buffer *b)
  */
 static struct tb_buffer *choose(tb_engine *e, uint32_t s, uint32_t limit, uint32_t *looks)
 {
-    struct tb_slab *slab = &e->header->slab[s];
+    struct tb_slab *slab = &e->region.slabs[s];
     const struct tb_layout_slab *l = &e->header->layout.slab[s];
     struct tb_buffer *best = NULL;
     uint32_t coldest = limit;
@@ -143,7 +143,7 @@ static struct tb_buffer *choose(tb_engine *e, uint32_t s, uint32_t limit, uint32
  */
 static bool reclaim(tb_engine *e, uint32_t s, uint32_t limit)
 {
-    struct tb_slab *slab = &e->header->slab[s];
+    struct tb_slab *slab = &e->region.slabs[s];
     uint32_t n = e->header->layout.slab[s].n_buffers, looks = n < RECLAIM_LOOKS ? n : RECLAIM_LOOKS;
     while (slab->n_clean && looks) {
         struct tb_buffer *b = choose(e, s, limit, &looks);
@@ -188,7 +188,7 @@ struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t s, uint32_t limit)
 /* Without the lane's lock: if another thread takes that buffer first, the processor fetched some lines in vain. */
 void tb_slab_ask_ahead(tb_engine *e, uint32_t s, uint64_t n)
 {
-    uint32_t next = e->header->slab[s].lane[e->slot % TB_LANES].free;
+    uint32_t next = e->region.slabs[s].lane[e->slot % TB_LANES].free;
     if (next == TB_NONE)
         return;
     const struct tb_buffer *b = &e->region.buffers[next];
@@ -222,7 +222,7 @@ static uint64_t free_bytes(const tb_engine *e, uint32_t tier, uint32_t lane)
     const struct tb_layout *l = &e->header->layout;
     uint64_t bytes = 0;
     for (uint32_t s = l->tier_first_slab[tier]; tb_is_slab_of(l, s, tier); s++)
-        bytes += e->header->slab[s].lane[(e->slot + lane) % TB_LANES].n_free * l->slab[s].buffer_size;
+        bytes += e->region.slabs[s].lane[(e->slot + lane) % TB_LANES].n_free * l->slab[s].buffer_size;
     return bytes;
 }
 
@@ -231,7 +231,7 @@ static uint64_t clean_bytes(const tb_engine *e, uint32_t tier)
     const struct tb_layout *l = &e->header->layout;
     uint64_t bytes = 0;
     for (uint32_t s = l->tier_first_slab[tier]; tb_is_slab_of(l, s, tier); s++)
-        bytes += e->header->slab[s].n_clean * l->slab[s].buffer_size;
+        bytes += e->region.slabs[s].n_clean * l->slab[s].buffer_size;
     return bytes;
 }
 

@@ -47,7 +47,7 @@ static inline uint32_t tb_slab_n_free(const tb_engine *e, uint32_t slab)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < TB_LANES; i++)
-        n += e->header->slab[slab].lane[i].n_free;
+        n += e->region.slabs[slab].lane[i].n_free;
     return n;
 }
 

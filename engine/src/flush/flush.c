@@ -495,7 +495,7 @@ static uint32_t next_to_flush(tb_engine *e, uint32_t tier)
     uint32_t best = TB_NONE, met = 0;
     for (uint32_t s = l->tier_first_slab[tier]; tb_is_slab_of(l, s, tier); s++)
         for (uint32_t looks = 0; looks < SOME_LOOKS && looks < l->slab[s].n_buffers && met < SOME_CHOICE; looks++) {
-            uint32_t at = l->slab[s].first_buffer + e->header->slab[s].hand++ % l->slab[s].n_buffers;
+            uint32_t at = l->slab[s].first_buffer + e->region.slabs[s].hand++ % l->slab[s].n_buffers;
             uint32_t file = file_to_flush(e, &e->region.buffers[at]);
             met += file != TB_NONE;
             if (file != TB_NONE && (best == TB_NONE || e->region.files[file].n_dirty > e->region.files[best].n_dirty))

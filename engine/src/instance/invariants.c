@@ -15,7 +15,7 @@
 static bool slab_is_valid(tb_engine *e, uint32_t s)
 {
     const struct tb_layout_slab *l = &e->header->layout.slab[s];
-    const struct tb_slab *slab = &e->header->slab[s];
+    const struct tb_slab *slab = &e->region.slabs[s];
     uint32_t n_clean = 0, n_other = 0;
     for (uint32_t i = l->first_buffer; i < l->first_buffer + l->n_buffers; i++) {
         const struct tb_buffer *b = &e->region.buffers[i];

@@ -132,7 +132,7 @@ static void believe_census(tb_engine *e, const struct census *c)
 {
     const struct tb_layout *l = &e->header->layout;
     for (uint32_t s = 0; s < l->n_slabs; s++)
-        e->header->slab[s].n_clean = c->n_clean[s];
+        e->region.slabs[s].n_clean = c->n_clean[s];
     for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
         tb_tier_set_dirty(e->header, t, c->dirty[t]);
     e->header->journal.n_journaled = c->n_journaled;

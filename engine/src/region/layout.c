@@ -32,6 +32,7 @@
 static const char *const section_names[TB_N_SECTIONS] = {
     [TB_SECTION_HEADER] = "header",
     [TB_SECTION_LOCKS] = "locks",
+    [TB_SECTION_SLABS] = "slabs",
     [TB_SECTION_BUCKETS] = "buffer hash",
     [TB_SECTION_BUFFERS] = "buffer records",
     [TB_SECTION_FRAGMENTS] = "fragments",
@@ -250,6 +251,7 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
     l->fragment_bytes = l->n_classes ? l->class_size[l->n_classes - 1] / TB_BLOCK_MIN * sizeof(struct tb_interval) : 0;
     set_section(l, TB_SECTION_HEADER, 1, sizeof(struct tb_header));
     set_section(l, TB_SECTION_LOCKS, 1, sizeof(struct tb_locks));
+    set_section(l, TB_SECTION_SLABS, l->n_slabs, sizeof(struct tb_slab));
     set_section(l, TB_SECTION_BUCKETS, l->n_buckets, sizeof(uint32_t));
     set_section(l, TB_SECTION_BUFFERS, l->n_buffers, sizeof(struct tb_buffer));
     set_section(l, TB_SECTION_FRAGMENTS, l->n_fragments, l->fragment_bytes);

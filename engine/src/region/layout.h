@@ -44,6 +44,7 @@ struct tb_layout_slab {
 enum tb_section {
     TB_SECTION_HEADER,
     TB_SECTION_LOCKS,
+    TB_SECTION_SLABS,     /* free buffers and counts of each */
     TB_SECTION_BUCKETS,   /* buffer hash */
     TB_SECTION_BUFFERS,   /* buffer records */
     TB_SECTION_FRAGMENTS, /* per-block intervals of fragmented large buffers */

@@ -207,7 +207,7 @@ struct tb_open {
     _Atomic uint32_t appending; /* bytes of a write at the shared offset, which is the file's end, while it is under way */
     _Atomic bool in_kernel;     /* the file is coherent, and the kernel's own offset is this description's */
     _Atomic uint32_t next_free;
-} __attribute__((aligned(64))); /* its offset moves with each call of its process, and its neighbour is another process's */
+};
 
 /* What threads of one slot's clients moved; apart from other slots', so that counting shares no cache line. */
 struct tb_transfers {

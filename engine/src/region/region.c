@@ -25,8 +25,14 @@
 
 #define TOUCH_PIECE (16u << 20)
 #define TOUCH_THREADS 15
+#define HUGE_PAGE (2u << 20) /* where it is larger (aarch64 with pages of 64 KiB), the kernel refuses these, and pages stay small */
+#define REFUSALS_MOST 4u     /* then there are hardly any to be had, and each further try would cost a search for one */
+#define SLOW_NS 50000000     /* ten times what it takes to clear one in the slowest memory that was met: it was searched for */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
 #endif
 
 /* Where the sections are in this process's mapping. */
@@ -36,6 +42,7 @@ static void locate(struct tb_region *r, const struct tb_layout *l)
     r->header = (struct tb_header *)(r->base + s[TB_SECTION_HEADER].offset);
     assert(s[TB_SECTION_HEADER].offset == 0 && l->total_bytes <= r->bytes); /* verified, or made here */
     r->locks = (struct tb_locks *)(r->base + s[TB_SECTION_LOCKS].offset);
+    r->slabs = (struct tb_slab *)(r->base + s[TB_SECTION_SLABS].offset);
     r->buckets = (uint32_t *)(r->base + s[TB_SECTION_BUCKETS].offset);
     r->buffers = (struct tb_buffer *)(r->base + s[TB_SECTION_BUFFERS].offset);
     r->fragments = (struct tb_interval *)(r->base + s[TB_SECTION_FRAGMENTS].offset);
@@ -67,16 +74,38 @@ struct touching {
     int fd;
     char *base;
     uint64_t bytes;
+    bool wants_huge;
     _Atomic uint64_t next, done;
+    _Atomic uint32_t n_refused; /* huge pages */
     _Atomic int error;
 };
+
+/* A plain store could be a SIGBUS. */
+static bool make_one_huge(char *at)
+{
+    uint64_t start = tb_now_ns();
+    return madvise(at, TB_BLOCK_MIN, MADV_POPULATE_WRITE) == 0 && madvise(at, HUGE_PAGE, MADV_COLLAPSE) == 0 &&
+           tb_now_ns() - start < SLOW_NS;
+}
+
+/*
+ * One page of each is touched, and then the kernel is asked to make the whole a huge page (Linux 6.1 and later): it clears it once,
+ * and needs neither a privilege nor a mount with `huge=`. What is refused is touched page by page.
+ */
+static void make_huge(struct touching *t, uint64_t at, uint64_t n)
+{
+    for (uint64_t end = at + n; t->n_refused < REFUSALS_MOST && at + HUGE_PAGE <= end; at += HUGE_PAGE)
+        t->n_refused += !make_one_huge(t->base + at);
+}
 
 /*
  * EFAULT means that the file system is full: a plain store would be a SIGBUS. Kernels before
  * 5.14 know no such call. There the file system reserves the piece, so that stores can't fail.
  */
-static int touch_piece(const struct touching *t, uint64_t at, uint64_t n)
+static int touch_piece(struct touching *t, uint64_t at, uint64_t n)
 {
+    if (t->wants_huge)
+        make_huge(t, at, n);
     if (madvise(t->base + at, n, MADV_POPULATE_WRITE) == 0)
         return 0;
     if (errno != EINVAL)
@@ -113,17 +142,28 @@ static void *touch_beside(void *arg)
  * cleared at their first fault, and then the kernel maps none of their neighbours around
  * (buffer/medium.c).
  */
-static int touch(int fd, char *base, uint64_t bytes, tb_progress *progress, void *arg)
+static int touch(struct touching t, tb_progress *progress, void *arg)
 {
-    struct touching t = {.fd = fd, .base = base, .bytes = bytes};
     pthread_t helper[TOUCH_THREADS];
     long n = 0, most = sysconf(_SC_NPROCESSORS_ONLN) - 1;
-    while (n < most && n < TOUCH_THREADS && (uint64_t)n < bytes / TOUCH_PIECE && !pthread_create(&helper[n], NULL, touch_beside, &t))
+    while (n < most && n < TOUCH_THREADS && (uint64_t)n < t.bytes / TOUCH_PIECE && !pthread_create(&helper[n], NULL, touch_beside, &t))
         n++;
     touch_pieces(&t, progress, arg);
     while (n > 0)
         pthread_join(helper[--n], NULL);
     return t.error;
+}
+
+/*
+ * Two processes that open a file one after the other write into their descriptions with each call that moves an offset. So these are
+ * no neighbours in one cache line: each third is in the list first, then those after them.
+ */
+static uint32_t next_open(uint32_t i, uint32_t n)
+{
+    const uint32_t apart = TB_CACHE_LINE_BYTES / sizeof(struct tb_open) + 2;
+    if (i + apart < n)
+        return i + apart;
+    return i % apart + 1 < apart && i % apart + 1 < n ? i % apart + 1 : TB_NONE;
 }
 
 /*
@@ -143,7 +183,7 @@ static void init_free_lists(struct tb_region *r)
         r->name_buckets[i] = TB_NONE;
     }
     for (uint32_t i = 0; i < r->n_opens; i++)
-        r->opens[i].next_free = i + 1 < r->n_opens ? i + 1 : TB_NONE;
+        r->opens[i].next_free = next_open(i, r->n_opens);
     uint64_t per_fragment = h->layout.fragment_bytes / sizeof(struct tb_interval);
     for (uint32_t i = 0; i < h->layout.n_fragments; i++)
         memcpy(&r->fragments[i * per_fragment], &(uint32_t){i + 1 < h->layout.n_fragments ? i + 1 : TB_NONE}, 4);
@@ -169,7 +209,7 @@ static void init_slabs(struct tb_region *r)
     const struct tb_layout *l = &r->header->layout;
     memset(r->buckets, 0xff, l->n_buckets * sizeof(uint32_t));
     for (uint32_t s = 0; s < l->n_slabs; s++) {
-        struct tb_lane *lane = r->header->slab[s].lane;
+        struct tb_lane *lane = r->slabs[s].lane;
         for (uint32_t i = 0; i < TB_LANES; i++) {
             tb_lock_init(&lane[i].lock);
             lane[i].free = TB_NONE;
@@ -242,13 +282,34 @@ static void init_header(struct tb_region *r, const struct tb_config *config, con
     h->sampling.interval = 0.02;
 }
 
+/* Of at least so many bytes, where no other mapping is: an address at which a huge page of a file can be mapped. NULL: there is none. */
+static void *place_for_huge(size_t bytes)
+{
+    size_t all = bytes + HUGE_PAGE;
+    char *free_range = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (free_range == MAP_FAILED)
+        return NULL;
+    size_t before = -(uintptr_t)free_range % HUGE_PAGE, page = (size_t)sysconf(_SC_PAGESIZE), used = (bytes + page - 1) / page * page;
+    if (before)
+        munmap(free_range, before);
+    munmap(free_range + before + used, all - before - used);
+    return free_range + before;
+}
+
 /*
  * The same bytes are at different addresses in each process, so the region holds indices,
  * never pointers. The memory stays when the file's name goes, until the last process unmaps.
+ * The kernel chooses well for a hugetlbfs; elsewhere it may choose an address that fits small pages only.
  */
 static int map(int fd, size_t bytes, struct tb_region *r)
 {
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), *better;
+    if (base == MAP_FAILED)
+        return -errno;
+    if ((uintptr_t)base % HUGE_PAGE && bytes >= HUGE_PAGE && (better = place_for_huge(bytes))) {
+        munmap(base, bytes);
+        base = mmap(better, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    }
     if (base == MAP_FAILED)
         return -errno;
     madvise(base, bytes, MADV_HUGEPAGE); /* a wish: docs/huge-pages.md tells when it is granted */
@@ -275,14 +336,15 @@ static int make_file(const char *directory, const char *instance, uint64_t *byte
 }
 
 /* A file, mapped and touched. If a step fails, all of it is removed again. */
-static int make_memory(const char *directory, const char *instance, uint64_t bytes, tb_progress *progress, void *arg, struct tb_region *out)
+static int make_memory(const char *directory, const char *instance, uint64_t bytes, bool wants_huge, tb_progress *progress, void *arg,
+                       struct tb_region *out)
 {
     int fd = make_file(directory, instance, &bytes);
     if (fd < 0)
         return fd;
     int rc = map(fd, bytes, out);
     if (!rc)
-        rc = touch(fd, out->base, bytes, progress, arg);
+        rc = touch((struct touching){.fd = fd, .base = out->base, .bytes = bytes, .wants_huge = wants_huge}, progress, arg);
     if (!rc)
         return fd;
     tb_region_unmap(out);
@@ -301,11 +363,11 @@ int tb_region_create(const struct tb_config *config, const struct tb_layout *lay
 {
     char place[TB_HUGE_PLACE_MAX];
     const char *directory = config->region.directory;
-    bool found = !directory[0] && config->region.huge_pages == TB_HUGE_AUTO && tb_huge_place(layout->total_bytes, place);
-    int fd = make_memory(found ? place : directory, instance, layout->total_bytes, progress, arg, out);
+    bool wanted = config->region.huge_pages == TB_HUGE_AUTO, found = wanted && !directory[0] && tb_huge_place(layout->total_bytes, place);
+    int fd = make_memory(found ? place : directory, instance, layout->total_bytes, wanted, progress, arg, out);
     if (fd < 0 && found && fd != -EEXIST && fd != -EBUSY) {
         found = false;
-        fd = make_memory(directory, instance, layout->total_bytes, progress, arg, out);
+        fd = make_memory(directory, instance, layout->total_bytes, wanted, progress, arg, out);
     }
     if (fd < 0)
         return fd;

@@ -338,7 +338,7 @@ struct tb_slab {
     struct tb_lane lane[TB_LANES];
     _Atomic uint32_t n_clean; /* LIVE without dirty bytes: may be reclaimed */
     _Atomic uint32_t hand;    /* where reclaiming looks next */
-};
+} __attribute__((aligned(64)));
 
 /*
  * Owner: buffer, tiering.  No lock.
@@ -400,7 +400,6 @@ struct tb_header {
     struct tb_asking asking;
     struct tb_totals totals;
     struct tb_tier_counters tier[TB_MAX_TIERS];
-    struct tb_slab slab[TB_MAX_TIERS * TB_MAX_SLABS];
     struct tb_sampling sampling;
 };
 
@@ -434,7 +433,8 @@ struct tb_locks {
 struct tb_region {
     struct tb_header *header;
     struct tb_locks *locks;
-    uint32_t *buckets; /* buffer hash */
+    struct tb_slab *slabs; /* as many as the layout has */
+    uint32_t *buckets;     /* buffer hash */
     struct tb_buffer *buffers;
     struct tb_interval *fragments;
     uint32_t *file_buckets; /* TB_STRIPES * files_per_stripe */

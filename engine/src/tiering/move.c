@@ -76,7 +76,7 @@ static uint32_t base_of(const struct move *m, const struct tb_buffer *b)
 static uint32_t class_for(const struct move *m, uint32_t like)
 {
     const struct tb_layout *l = &m->e->header->layout;
-    const struct tb_slab *slab = m->e->header->slab;
+    const struct tb_slab *slab = m->e->region.slabs;
     uint32_t below = TB_NONE, above = TB_NONE;
     for (uint32_t s = l->tier_first_slab[m->tier]; tb_is_slab_of(l, s, m->tier); s++) {
         uint32_t c = l->slab[s].class_index;

@@ -1,6 +1,6 @@
 /*
- * A region on huge pages: named, and found. Where no place with them is mounted, this process mounts one in a mount namespace of its own;
- * where it may not, the test is skipped, and says so.
+ * A region on huge pages: in /dev/shm, where the kernel makes them when it is asked, and in a place that is named, or found. Where no
+ * such place is mounted, this process mounts one in a mount namespace of its own; where it may not, the test is skipped, and says so.
  */
 #include "config/check.h"
 #include "fixture.h"
@@ -8,11 +8,16 @@
 #include <errno.h>
 #include <mntent.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 
 #include "base/huge_place.h"
 
 #define SKIPPED 77 /* of CMakeLists.txt */
+#define HUGE_PAGE (2u << 20)
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 static char place[256];
 static bool is_own; /* mounted by this process */
@@ -34,10 +39,32 @@ static bool find_huge(char *out, size_t size)
     return found;
 }
 
+static enum tb_huge_pages pages_of(const struct fixture *x)
+{
+    struct tb_instance_info info;
+    tb_instance_info(x->engine, &info);
+    return info.huge_pages;
+}
+
+/* Asked for one huge page of a file in /dev/shm, as anybody can. */
+static bool kernel_makes_them(void)
+{
+    char name[] = "/dev/shm/tierbench-test-XXXXXX";
+    int fd = mkstemp(name);
+    assert_true(fd >= 0 && unlink(name) == 0 && ftruncate(fd, 2 * HUGE_PAGE) == 0);
+    char *all = mmap(NULL, 2 * HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *at = all + (-(uintptr_t)all % HUGE_PAGE);
+    assert_ptr_equal(mmap(at, HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), at);
+    *at = 1;
+    bool made = madvise(at, HUGE_PAGE, MADV_COLLAPSE) == 0;
+    munmap(all, 2 * HUGE_PAGE);
+    close(fd);
+    return made;
+}
+
 static void huge_pages_are_used_and_told_of(void **state)
 {
     struct fixture x;
-    struct tb_instance_info info;
     struct tb_error err;
     struct tb_layout layout;
     (void)state;
@@ -49,9 +76,8 @@ static void huge_pages_are_used_and_told_of(void **state)
     if (tb_config_check_paths(&x.config, layout.total_bytes, &err))
         fail_msg("%s", err.text);
     fixture_start(&x);
-    tb_instance_info(x.engine, &info);
-    print_message("%s: %s\n", place, tb_huge_pages_name(info.huge_pages));
-    assert_true(info.huge_pages != TB_HUGE_NONE);
+    print_message("%s: %s\n", place, tb_huge_pages_name(pages_of(&x)));
+    assert_true(pages_of(&x) != TB_HUGE_NONE);
     int fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
     assert_int_equal(TB_IO(x.io, pwrite, fd, "huge", 4, 0), 4);
     assert_int_equal(TB_IO(x.io, close, fd), 0);
@@ -73,6 +99,29 @@ static void target_of(const struct fixture *x, char *out, size_t size)
     tb_region_path(x->name, path, sizeof(path));
     ssize_t n = readlink(path, out, size - 1);
     out[n > 0 ? n : 0] = 0;
+}
+
+/* Another process has them too, and what it writes is there for this one. */
+static void they_are_made_in_dev_shm(void **state)
+{
+    struct fixture x;
+    char target[1500], back[4];
+    (void)state;
+    if (!kernel_makes_them()) {
+        print_message("the kernel makes no huge page in /dev/shm\n");
+        skip();
+    }
+    start_with_memory(&x, TB_HUGE_AUTO);
+    target_of(&x, target, sizeof(target));
+    assert_string_equal(target, "");
+    assert_int_equal(pages_of(&x), TB_HUGE_SHMEM);
+    assert_int_equal((uintptr_t)x.engine->region.base % HUGE_PAGE, 0);
+    int fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(TB_IO(x.io, pwrite, fd, "huge", 4, 0), 4);
+    assert_int_equal(TB_IO(x.io, pread, fd, back, 4, 0), 4);
+    assert_memory_equal(back, "huge", 4);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
+    fixture_stop(&x);
 }
 
 static void a_place_is_found_and_attached_to(void **state)
@@ -101,6 +150,7 @@ static void none_is_looked_for(void **state)
     start_with_memory(&x, TB_HUGE_NEVER);
     target_of(&x, target, sizeof(target));
     assert_string_equal(target, "");
+    assert_true(!is_own || pages_of(&x) == TB_HUGE_NONE);
     fixture_stop(&x);
 }
 
@@ -161,9 +211,12 @@ int main(void)
         cmocka_unit_test(too_large_for_a_place),
         cmocka_unit_test(a_place_of_all_users_is_none),
     };
+    const struct CMUnitTest without_place[] = {cmocka_unit_test(they_are_made_in_dev_shm)};
     is_own = !find_huge(place, sizeof(place));
+    int failed = is_own ? cmocka_run_group_tests(without_place, NULL, NULL) : 0;
     bool there = !is_own || mount_huge(place, sizeof(place));
-    int failed = there ? cmocka_run_group_tests(tests, NULL, NULL) : SKIPPED;
+    if (!failed)
+        failed = there ? cmocka_run_group_tests(tests, NULL, NULL) : SKIPPED;
     if (!there)
         puts("SKIPPED: no file system with huge pages is writable here, and none can be mounted; see docs/huge-pages.md");
     if (is_own && *place) {

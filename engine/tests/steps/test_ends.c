@@ -170,7 +170,7 @@ static bool kill_at(uint32_t step)
     struct fixture x;
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
     x.config.max_files = 64;
-    x.config.tiers[0].capacity = 1664u << 10;
+    x.config.tiers[0].capacity = 1600u << 10;
     x.config.tiers[1].capacity = 512u << 10;
     x.config.tiers[2].capacity = 512u << 10;
     fixture_start(&x);

@@ -224,13 +224,13 @@ static struct tb_slab hidden[TB_MAX_TIERS * TB_MAX_SLABS];
 static void fill_tiers(struct scene *s)
 {
     for (uint32_t i = 0; i < s->x.engine->header->layout.n_slabs; i++)
-        hide_free(&s->x.engine->header->slab[i], &hidden[i]);
+        hide_free(&s->x.engine->region.slabs[i], &hidden[i]);
 }
 
 static void empty_tiers(struct scene *s)
 {
     for (uint32_t i = 0; i < s->x.engine->header->layout.n_slabs; i++)
-        show_free(&s->x.engine->header->slab[i], &hidden[i]);
+        show_free(&s->x.engine->region.slabs[i], &hidden[i]);
 }
 
 /* Without room the bytes go to the PFS. */
@@ -433,7 +433,7 @@ static void leave_hole(struct scene *s)
     put(s, '1', 16 * PAGE, 0);
     flush(s);
     drop_clean(s);
-    struct tb_slab *small = &s->x.engine->header->slab[0], rest;
+    struct tb_slab *small = &s->x.engine->region.slabs[0], rest;
     hide_free(small, &rest);
     put(s, '1', 100, 3 * PAGE);
     show_free(small, &rest);

@@ -157,7 +157,7 @@ static void flush_while_room_is_wanted(void **state)
     s->x.config.fsync = TB_FSYNC_PFS;
     scene_start(s);
     put(s, '1', 104, 4096); /* into a small buffer; there is no other small one */
-    struct tb_slab *small = &s->x.engine->header->slab[0], rest;
+    struct tb_slab *small = &s->x.engine->region.slabs[0], rest;
     hide_free(small, &rest);
     put(s, '2', 100, 0); /* into a large one that surrounds it */
     out_of_fragments(s);
