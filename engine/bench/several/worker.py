@@ -26,6 +26,9 @@ ALL_ROUNDS = 1024
 MIB = 1 << 20
 BLOCKS = 8
 """Of each MiB, read alone."""
+LOOKS_S = 0.002
+IDLE_LOOKS_S = 0.1
+"""Between two looks of those that wait for the rank that measures: they share its processors."""
 STILL_S = 0.5
 """Longer than a daemon takes to see what the others have counted."""
 LIMIT_S = 120
@@ -41,14 +44,14 @@ class Worker:
         self.room = bytearray(MIB)
         self.told: dict[str, dict[str, float]] = {}
 
-    def meet(self, name: str) -> None:
+    def meet(self, name: str, looks_s: float = LOOKS_S) -> None:
         """A barrier of all ranks."""
         (self.meeting / f"{name}.{self.rank}").touch()
         until = time.monotonic() + LIMIT_S
         while not all((self.meeting / f"{name}.{r}").exists() for r in range(self.ranks)):
             if time.monotonic() > until:
                 sys.exit(f"rank {self.rank}: not all came to {name}")
-            time.sleep(0.002)
+            time.sleep(looks_s)
 
     def counted(self) -> dict[str, float]:
         """What the daemons have counted by now: messages, memory, and time on a processor."""
@@ -178,7 +181,7 @@ class Worker:
         self.meet("prepared")
         if self.rank == 0 and self.files:
             self.alone()
-        self.meet("alone")
+        self.meet("alone", IDLE_LOOKS_S)
         self.together()
         if self.rank == 0:
             (self.meeting / "costs.json").write_text(json.dumps(self.told))

@@ -1,6 +1,6 @@
 /*
- * The memory of a region: touched when it is made, also where the kernel does not know the call for that; refused
- * where the file system is full; mapped by windows in a process that attaches.
+ * The memory of a region: touched when it is made, also where the kernel does not know the call for that, and where it refuses huge
+ * pages; refused where the file system is full; mapped by windows in a process that attaches.
  */
 #include "fixture.h"
 
@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
+#include "base/huge_place.h"
 #include "buffer/medium.h"
 
 #define SKIPPED 77 /* of CMakeLists.txt */
@@ -20,12 +21,17 @@
 int __real_madvise(void *at, size_t n, int advice);
 int __wrap_madvise(void *at, size_t n, int advice);
 
-static bool is_old_kernel;
+#define POPULATE_WRITE 23 /* as the headers of newer kernels name them */
+#define COLLAPSE 25
 
-/* What a kernel before 5.14 says to MADV_POPULATE_WRITE. */
+static bool is_old_kernel, refuses_huge;
+static _Atomic uint32_t n_asked; /* for huge pages */
+
+/* What a kernel before 5.14 says to MADV_POPULATE_WRITE, and one before 6.1 to MADV_COLLAPSE. */
 int __wrap_madvise(void *at, size_t n, int advice)
 {
-    if (!is_old_kernel || advice != 23)
+    n_asked += advice == COLLAPSE;
+    if (!(is_old_kernel && advice == POPULATE_WRITE) && !(refuses_huge && advice == COLLAPSE))
         return __real_madvise(at, n, advice);
     errno = EINVAL;
     return -1;
@@ -76,6 +82,28 @@ static void all_of_it_is_touched(void **state)
     fixture_stop(&x);
 }
 
+/* It is not asked for each of them again: a search for free memory can take long. */
+static void refused_huge_pages_are_touched_page_by_page(void **state)
+{
+    struct fixture x;
+    struct tb_instance_info info;
+    char place[TB_HUGE_PLACE_MAX];
+    (void)state;
+    if (tb_huge_place(1, place))
+        skip(); /* the region would be there */
+    refuses_huge = true;
+    n_asked = 0;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    x.config.tiers[0].capacity = 32u << 20;
+    fixture_start(&x);
+    assert_int_equal(n_present(x.engine->region.base, x.engine->region.bytes), x.engine->region.bytes / PAGE);
+    tb_instance_info(x.engine, &info);
+    assert_int_equal(info.huge_pages, TB_HUGE_NONE);
+    assert_in_range(n_asked, 4, 5); /* of 16; two threads touch */
+    refuses_huge = false;
+    fixture_stop(&x);
+}
+
 /* One page is written, and the whole window around it is mapped. */
 static void one_fault_maps_a_window(tb_engine *e, struct tb_io *io, const char *path)
 {
@@ -92,6 +120,7 @@ static void a_fresh_handle_maps_windows(void **state)
     tb_engine *fresh;
     (void)state;
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    x.config.region.huge_pages = TB_HUGE_NEVER;
     fixture_start(&x);
     assert_int_equal(tb_engine_attach(x.name, tb_io_libc(), &fresh), 0);
     assert_true(n_present(fresh->region.base, fresh->region.bytes) < fresh->region.bytes / PAGE / 2);
@@ -107,6 +136,7 @@ static void a_child_maps_windows_again(void **state)
     int status;
     (void)state;
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    x.config.region.huge_pages = TB_HUGE_NEVER;
     fixture_start(&x);
     write_page(x.io, fixture_path(&x, "f"), 0);
     tb_engine_atfork_prepare(x.engine);
@@ -150,9 +180,13 @@ int main(void)
 {
     static bool old = true;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_of_it_is_touched),           cmocka_unit_test_prestate(all_of_it_is_touched, &old),
-        cmocka_unit_test(a_fresh_handle_maps_windows),    cmocka_unit_test(a_child_maps_windows_again),
-        cmocka_unit_test(a_full_file_system_is_an_error), cmocka_unit_test_prestate(a_full_file_system_is_an_error, &old),
+        cmocka_unit_test(all_of_it_is_touched),
+        cmocka_unit_test_prestate(all_of_it_is_touched, &old),
+        cmocka_unit_test(refused_huge_pages_are_touched_page_by_page),
+        cmocka_unit_test(a_fresh_handle_maps_windows),
+        cmocka_unit_test(a_child_maps_windows_again),
+        cmocka_unit_test(a_full_file_system_is_an_error),
+        cmocka_unit_test_prestate(a_full_file_system_is_an_error, &old),
     };
     bool own_mounts = unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
     size_t n = sizeof(tests) / sizeof(tests[0]) - (own_mounts ? 0 : 2);
