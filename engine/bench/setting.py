@@ -88,7 +88,7 @@ def huge_pages(build: Path) -> str:
     """Return which huge pages a region of 512 MiB has here by default, as `tierctl status` names them."""
     with tempfile.TemporaryDirectory(prefix="tb-bench.", dir=SHM) as folder:
         bench = Bench(build.resolve(), Path(folder), Path(folder), 1)
-        tierctl = str(bench.build / "bin/tierctl")
-        command = [tierctl, "run", "-c", str(bench.huge_config()), "--", tierctl, "status", "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
-    return str(json.loads(done.stdout)["region"]["huge_pages"])
+        tierctl, stats = str(bench.build / "bin/tierctl"), bench.root / "stats.json"
+        command = [tierctl, "run", "-c", str(bench.huge_config()), "--stats", str(stats), "--", "true"]
+        subprocess.run(command, capture_output=True, check=True)  # noqa: S603
+        return str(json.loads(stats.read_text())["region"]["huge_pages"])
