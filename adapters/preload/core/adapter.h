@@ -30,10 +30,13 @@
 extern _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
 static inline void tb_enter(void)
 {
-    tb_inside++;
+    if (tb_inside++ == 0)
+        tb_call_begins();
 }
 static inline void tb_leave(void)
 {
+    if (tb_inside == 1)
+        tb_call_ends();
     if (--tb_inside == 0 && tb_held_signals)
         tb_release_signals();
 }

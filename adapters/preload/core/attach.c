@@ -27,6 +27,22 @@ static _Atomic(tb_engine *) engine;
 static tb_engine *foreign; /* an instance that this process may not use, while its parent could: adapter.h */
 static _Atomic int state;  /* 0 not tried, 1 trying, 2 attached, 3 none */
 
+static _Thread_local tb_engine *told __attribute__((tls_model("initial-exec"))); /* of a call of this thread that is under way */
+
+void tb_call_begins(void)
+{
+    told = engine;
+    if (told)
+        tb_engine_call_begins(told);
+}
+
+void tb_call_ends(void)
+{
+    if (told)
+        tb_engine_call_ends(told);
+    told = NULL;
+}
+
 void *tb_real(const char *name)
 {
     void *f = dlsym(RTLD_NEXT, name);
@@ -166,6 +182,8 @@ static void attach(void)
         say("tierbench: instance %s cannot be used (%s): I/O passes through unbuffered\n", asked, reason(rc, found));
     if (e && tb_engine_config_changed(e))
         say("tierbench: the configuration changed after instance %s had started: it goes on with the old one\n", name);
+    if (e)
+        tb_engine_tells_calls(e);
     engine = e;
     if (e)
         tb_base_know_shadow(tb_engine_shadow(e));

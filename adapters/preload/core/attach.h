@@ -7,6 +7,9 @@
 tb_engine *tb_adapter_engine(void);
 /* What this process may not use although its parent could: it was forked into another PID namespace.  NULL: it was not. */
 tb_engine *tb_adapter_foreign(void);
+/* The engine is told of this thread's call, if the process had one when the call began: for tb_enter and tb_leave. */
+void tb_call_begins(void);
+void tb_call_ends(void);
 /* Past the buffers of an instance that lives the program would read old bytes, and write what is written over: says so and ends it. */
 _Noreturn void tb_end_program(const char *what, const char *why);
 

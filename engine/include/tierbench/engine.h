@@ -118,6 +118,15 @@ bool tb_engine_config_changed(tb_engine *engine);
 void tb_engine_detach(tb_engine *engine);
 
 /*
+ * A process whose threads call `begins` before each use of the handle and `ends` after it says so by `tells_calls`, once. If it ends
+ * while no call is under way, it left nothing half done, and nobody looks through all buffers for that: a shell with many short
+ * children would pay for it with each. Calls of one thread are not nested; a fork is made inside one.
+ */
+void tb_engine_tells_calls(tb_engine *engine);
+void tb_engine_call_begins(tb_engine *engine);
+void tb_engine_call_ends(tb_engine *engine);
+
+/*
  * Around fork, as pthread_atfork's three handlers, so that the child has a slot and
  * references on the descriptors it inherits before its parent can close them. In the child
  * no other call may come first. Not thread safe by themselves: prepare takes a lock that

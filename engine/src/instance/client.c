@@ -1,7 +1,7 @@
 /*
  * The handle of a process: its chains to the PFS and to each directory tier, its
- * descriptors of slabs and journal, and its own tables. Nothing here is shared. What
- * processes share is in the region.
+ * descriptors of slabs and journal, its own tables, and its calls that are under way. But for their number nothing
+ * here is shared. What processes share is in the region.
  */
 #include "instance/client.h"
 
@@ -24,6 +24,7 @@
 #include "namespace/environment.h"
 #include "namespace/route.h"
 #include "placement/placement.h"
+#include "region/counters.h"
 #include "region/directories.h"
 #include "shared/borrow.h"
 #include "tiering/stream.h"
@@ -219,4 +220,52 @@ void tb_client_free(tb_engine *e)
         tb_lock_drop(&e->header->daemon.lock);
     tb_region_unmap(&e->region);
     free(e);
+}
+
+/*
+ * The calls of this process that are under way, for the repair of what it left (layer/repair.c). A killed process stops between two
+ * instructions: what it had stored before is there, in the order of the program. So no fence is needed but the compiler's.
+ * A child that has no slot of its own has its parent's number still.
+ */
+static bool has_slot(const tb_engine *e)
+{
+    return e->slot < e->region.n_clients && !e->passes_through;
+}
+
+static void count(tb_engine *e, uint32_t by)
+{
+    struct tb_client *c = &e->region.clients[e->slot];
+    if (tb_thread_is_first())
+        atomic_store_explicit(&c->calls_first, atomic_load_explicit(&c->calls_first, memory_order_relaxed) + by, memory_order_relaxed);
+    else
+        atomic_fetch_add_explicit(&c->calls_others, by, memory_order_relaxed);
+}
+
+void tb_engine_tells_calls(tb_engine *e)
+{
+    assert(has_slot(e));
+    e->region.clients[e->slot].tells_calls = true;
+}
+
+void tb_engine_call_begins(tb_engine *e)
+{
+    if (has_slot(e))
+        count(e, 1);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+void tb_engine_call_ends(tb_engine *e)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    if (has_slot(e))
+        count(e, (uint32_t)-1);
+}
+
+/* In the child, after it has its slot: of all threads only the one that forked goes on, and that is inside a call. */
+void tb_client_inherit_calls(tb_engine *e, bool tells)
+{
+    if (!tells)
+        return;
+    count(e, 1);
+    e->region.clients[e->slot].tells_calls = true;
 }

@@ -18,4 +18,7 @@ bool tb_client_is_valid(const tb_engine *e);
 bool tb_client_is_whole(const tb_engine *e);
 tb_engine *tb_client_new(struct tb_io *base);
 
+/* In a forked child, after it has its slot: it tells its calls where its parent does, and is in the one in which it was forked. */
+void tb_client_inherit_calls(tb_engine *e, bool tells);
+
 #endif

@@ -90,6 +90,7 @@ void tb_engine_spawned(tb_engine *e, int pid)
     c->start_time = tb_process_start_time(pid);
     c->pid = pid;
     c->awaited_ns = 0;
+    c->tells_calls = true; /* it will make none */
     if (tb_opens_forget_client(e, forked_slot, true))
         c->image = 0;
     else
@@ -105,12 +106,14 @@ void tb_engine_atfork_child(tb_engine *e)
     memset((void *)e->mapped, 0, tb_windows_bytes(e)); /* the kernel copies no page tables of shared files */
     if (e->fork_slot != TB_NONE) {
         struct tb_client *c = &e->region.clients[e->fork_slot];
+        bool tells = e->region.clients[e->slot].tells_calls;
         tb_lock_take(&e->header->registry.lock);
         c->start_time = tb_process_start_time(getpid());
         c->pid = getpid();
         c->awaited_ns = 0;
         tb_lock_drop(&e->header->registry.lock);
         e->slot = e->fork_slot;
+        tb_client_inherit_calls(e, tells);
         assert(tb_client_is_valid(e));
         tb_wait_identify(getpid(), &c->waits);
     } else {

@@ -184,6 +184,17 @@ static void release_claims(tb_engine *e, uint32_t slot)
     atomic_compare_exchange_strong(&e->header->names.renamer, &holder, 0);
 }
 
+/* What a client may have left half done. It takes all locks of chunks, and looks at all records. */
+static void finish_calls(tb_engine *e, uint32_t slot)
+{
+    tb_intents_finish(e, slot);
+    release_claims(e, slot);
+    tb_requests_forget_client(e, slot);
+    tb_end_repair(e);
+    tb_chunks_forget_client(e, slot);
+    repair_buffers(e, slot);
+}
+
 /*
  * Locked by registry.lock. After exec the slot stays in use while the new program holds
  * inherited descriptors, all of coherent files. The slot is freed last: if killed before,
@@ -193,16 +204,13 @@ static void repair_client(tb_engine *e, uint32_t slot)
 {
     struct tb_client *c = &e->region.clients[slot];
     assert(e->slot < e->region.n_clients); /* what is repaired is held in this client's name */
-    bool executes = tb_client_runs(c);
-    tb_intents_finish(e, slot);
-    release_claims(e, slot);
-    tb_requests_forget_client(e, slot);
-    tb_end_repair(e);
-    tb_chunks_forget_client(e, slot);
-    repair_buffers(e, slot);
+    bool executes = tb_client_runs(c), in_no_call = tb_client_was_in_no_call(c);
+    if (!in_no_call)
+        finish_calls(e, slot);
     c->n_moving = 0; /* before its number can be another client's */
     bool holds = tb_opens_forget_client(e, slot, executes);
-    tb_opens_mend(e);
+    if (!in_no_call)
+        tb_opens_mend(e);
     tb_names_forget_client(e, slot);
     if (holds)
         c->image = 0;

@@ -84,12 +84,20 @@ uint32_t tb_client_take_slot(tb_engine *e, uint32_t n)
             e->region.clients[i].image = tb_process_image(getpid());
             e->region.clients[i].waits.pid = 0;
             e->region.clients[i].n_moving = 0;
+            e->region.clients[i].tells_calls = false;
+            e->region.clients[i].calls_first = e->region.clients[i].calls_others = 0;
             e->region.clients[i].directory = 0;
             e->region.clients[i].pid = getpid();
             slot = i;
         }
     tb_lock_drop(&h->registry.lock);
     return slot;
+}
+
+/* Asked once it is dead. */
+bool tb_client_was_in_no_call(const struct tb_client *c)
+{
+    return c->tells_calls && !c->calls_first && !c->calls_others;
 }
 
 /* The last slots are kept for tools, so that an instance full of programs can still be looked at and stopped. */

@@ -21,6 +21,8 @@ bool tb_client_is_alive(const struct tb_client *c);
 bool tb_client_runs(const struct tb_client *c);
 /* What a dead client claimed, any client may claim. */
 bool tb_slot_is_dead(const tb_engine *e, uint32_t slot);
+/* It ended between two of its calls, and told them all: there is nothing half done. */
+bool tb_client_was_in_no_call(const struct tb_client *c);
 
 /* Is the daemon of this region alive?  (A robust lock it holds for life.) */
 bool tb_daemon_is_alive(struct tb_header *h);

@@ -257,6 +257,9 @@ struct tb_client {
      */
     _Atomic uint64_t awaited_ns;
     struct tb_wait_note waits;  /* base/wait.h */
+    /* It counts its calls that are under way, of its first thread and of the others: instance/client.c. Else these say nothing. */
+    _Atomic bool tells_calls;
+    _Atomic uint32_t calls_first, calls_others;
     _Atomic uint32_t n_moving;  /* its threads that take a description from the free list or give one back: layer/descriptions.c */
     _Atomic uint32_t directory; /* node + 1 of the tree of names that it keeps in use, 0: none; under names.lock: file/name_tree.c */
     struct tb_transfers first[TB_MAX_TIERS];  /* of each tier: what the first thread of the process moved, stored by it alone */
