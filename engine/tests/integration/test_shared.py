@@ -399,7 +399,8 @@ def test_ior_reads_what_the_neighbour_wrote(nodes: Nodes, options: str) -> None:
     """Four ranks of one MPI program, two on each node; -R compares what they read."""
     if not shutil.which("mpirun") or not (BIN / "tb-ior").exists():
         pytest.skip("needs MPI")
-    room_for_all = SHARED.replace("capacity: 4MiB", "capacity: 16MiB")  # or placement may flush some to make room
+    # With room for all: else placement may flush some to make room.
+    room_for_all = SHARED.replace("capacity: 4MiB", "capacity: 16MiB")
     (nodes.root / "tiers.yaml").write_text(room_for_all.format(root=nodes.root, flush="manual"))
     first, second = nodes.node.values()
     on_node = nodes.root / "on_node"
