@@ -226,12 +226,15 @@ static uint64_t free_bytes(const tb_engine *e, uint32_t tier, uint32_t lane)
     return bytes;
 }
 
+/* A client that was killed before it counted a clean one may have left the number below 0, until repair. */
 static uint64_t clean_bytes(const tb_engine *e, uint32_t tier)
 {
     const struct tb_layout *l = &e->header->layout;
     uint64_t bytes = 0;
-    for (uint32_t s = l->tier_first_slab[tier]; tb_is_slab_of(l, s, tier); s++)
-        bytes += e->region.slabs[s].n_clean * l->slab[s].buffer_size;
+    for (uint32_t s = l->tier_first_slab[tier]; tb_is_slab_of(l, s, tier); s++) {
+        uint32_t n = e->region.slabs[s].n_clean;
+        bytes += n <= l->slab[s].n_buffers ? n * l->slab[s].buffer_size : 0;
+    }
     return bytes;
 }
 

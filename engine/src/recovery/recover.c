@@ -186,7 +186,7 @@ int tb_instance_discard(const char *name)
 static bool is_dirty(const struct tb_region *r)
 {
     for (uint32_t t = 0; t < r->header->config.n_tiers; t++)
-        if (tb_tier_dirty(r->header, t))
+        if (tb_tier_is_dirty(r->header, t))
             return true;
     return false;
 }

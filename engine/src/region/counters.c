@@ -18,13 +18,24 @@ enum tb_thread tb_thread_ask(void)
     return tb_this_thread;
 }
 
-/* Of bytes that another client makes clean meanwhile the first half may be missed: then the sum is below 0. */
-uint64_t tb_tier_dirty(const struct tb_header *h, uint32_t tier)
+static int64_t dirty_in_lanes(const struct tb_header *h, uint32_t tier)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < TB_LANES; i++)
         sum += (int64_t)h->tier[tier].dirty[i].bytes;
+    return sum;
+}
+
+/* Of bytes that another client makes clean meanwhile the first half may be missed: then the sum is below 0. */
+uint64_t tb_tier_dirty(const struct tb_header *h, uint32_t tier)
+{
+    int64_t sum = dirty_in_lanes(h, tier);
     return sum < 0 ? 0 : (uint64_t)sum;
+}
+
+bool tb_tier_is_dirty(const struct tb_header *h, uint32_t tier)
+{
+    return dirty_in_lanes(h, tier) != 0;
 }
 
 void tb_tier_set_dirty(struct tb_header *h, uint32_t tier, uint64_t bytes)

@@ -61,6 +61,8 @@ static inline void tb_count_dirty(const tb_engine *e, uint32_t tier, uint64_t by
 }
 /* Dirty bytes of a tier.  Read without a lock: while bytes become dirty and clean, not of one moment. */
 uint64_t tb_tier_dirty(const struct tb_header *h, uint32_t tier);
+/* While nobody counts: false where no byte is dirty. Below 0, as a killed client may leave the sum, says that some may be. */
+bool tb_tier_is_dirty(const struct tb_header *h, uint32_t tier);
 /* While nobody counts. */
 void tb_tier_set_dirty(struct tb_header *h, uint32_t tier, uint64_t bytes);
 
