@@ -199,11 +199,12 @@ def test_commands_that_attach_give_up(held: Held) -> None:
 
 
 def test_a_repair_that_waits_is_named_by_who_waits_for_it(held: Held) -> None:
-    """The daemon repairs after a killed program, with the lock that registers, and waits for the one that is stopped."""
+    """The daemon repairs after a program that was killed in a call, with the lock that registers, and waits for the one that is stopped."""
     pid = held.hold("chunk")
     other = held.program(file=held.root / "pfs" / "other")
     assert other.ask("write 0 other") == "5"
-    other.kill()
+    other.kill()  # in no call: nothing waits for this one's repair
+    os.kill(held.hold("queue"), signal.SIGKILL)
     held.daemon_waits()
     daemon = held.daemons()[0]
     held.ends(

@@ -253,12 +253,35 @@ static void each_process_begins_with_a_lane_of_its_own(void **state)
     fixture_stop(&x);
 }
 
+/* As a client leaves them that was killed before it had counted what another one takes away. */
+static void counts_below_zero_promise_nothing(void **state)
+{
+    struct fixture x;
+    (void)state;
+    start(&x, TB_MODE_PERSISTENT_ASYNC, 1);
+    uint64_t room = tb_tier_room(x.engine, 0, TB_ROOM_ALL);
+    assert_false(tb_tier_is_dirty(x.engine->header, 0));
+    x.engine->region.slabs[0].n_clean--;
+    tb_count_dirty(x.engine, 0, -(uint64_t)PAGE);
+    assert_int_equal(tb_tier_room(x.engine, 0, TB_ROOM_ALL), room);
+    assert_int_equal(tb_tier_dirty(x.engine->header, 0), 0);
+    assert_true(tb_tier_is_dirty(x.engine->header, 0));
+    x.engine->region.slabs[0].n_clean++;
+    tb_count_dirty(x.engine, 0, PAGE);
+    assert_true(tb_region_is_valid(x.engine));
+    fixture_stop(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_row_holds_what_it_covers),       cmocka_unit_test(each_process_begins_with_a_lane_of_its_own),
-        cmocka_unit_test(a_row_ends_with_its_slab),         cmocka_unit_test(a_row_ends_with_the_room),
-        cmocka_unit_test(a_row_ends_with_a_failing_device), cmocka_unit_test(readers_see_all_rows_of_a_chunk_or_none),
+        cmocka_unit_test(a_row_holds_what_it_covers),
+        cmocka_unit_test(each_process_begins_with_a_lane_of_its_own),
+        cmocka_unit_test(counts_below_zero_promise_nothing),
+        cmocka_unit_test(a_row_ends_with_its_slab),
+        cmocka_unit_test(a_row_ends_with_the_room),
+        cmocka_unit_test(a_row_ends_with_a_failing_device),
+        cmocka_unit_test(readers_see_all_rows_of_a_chunk_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
