@@ -256,7 +256,7 @@ struct tb_client {
      * parent's name; 0: not awaited
      */
     _Atomic uint64_t awaited_ns;
-    struct tb_wait_note waits;  /* base/wait.h */
+    struct tb_wait_note waits; /* base/wait.h */
     /* It counts its calls that are under way, of its first thread and of the others: instance/client.c. Else these say nothing. */
     _Atomic bool tells_calls;
     _Atomic uint32_t calls_first, calls_others;
