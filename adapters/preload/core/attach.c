@@ -182,8 +182,6 @@ static void attach(void)
         say("tierbench: instance %s cannot be used (%s): I/O passes through unbuffered\n", asked, reason(rc, found));
     if (e && tb_engine_config_changed(e))
         say("tierbench: the configuration changed after instance %s had started: it goes on with the old one\n", name);
-    if (e)
-        tb_engine_tells_calls(e);
     engine = e;
     if (e)
         tb_base_know_shadow(tb_engine_shadow(e));
@@ -191,6 +189,8 @@ static void attach(void)
         tb_locks_adopt();
     if (e)
         pthread_atfork(before_fork, in_parent, in_child);
+    if (e)
+        tb_engine_tells_calls(e); /* last: if killed before, this call counts as under way */
     state = e ? 2 : 3;
 }
 

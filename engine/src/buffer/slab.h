@@ -1,7 +1,7 @@
 /*
  * Buffers of one size in one tier: taken from a free list, given back, reclaimed when
- * clean. The free list is changed under the slab's lock by single stores, and the client
- * is noted first, so that a killed client leaves nothing that repair cannot find.
+ * clean. The free lists, one a lane, are changed under the lane's lock by single stores, and the
+ * client is noted first, so that a killed client leaves nothing that repair cannot find.
  */
 #ifndef TB_SLAB_H
 #define TB_SLAB_H
@@ -30,7 +30,7 @@ uint32_t tb_tier_take_row(tb_engine *e, uint32_t tier, uint64_t offset, uint64_t
  * while the program goes on. They are nearly always in no cache of this processor, and the copy would wait for them.
  */
 void tb_slab_ask_ahead(tb_engine *e, uint32_t slab, uint64_t n);
-/* While nobody takes or gives back: the lists and their counts agree, by a walk. */
+/* For callers that know that no buffer is taken or given back meanwhile: do the lists and their counts agree? */
 bool tb_slab_is_whole(const tb_engine *e, uint32_t slab);
 /* Mend the free lists that killed clients left locked. */
 void tb_slabs_mend(tb_engine *e);

@@ -26,7 +26,7 @@ static int64_t dirty_in_lanes(const struct tb_header *h, uint32_t tier)
     return sum;
 }
 
-/* Of bytes that another client makes clean meanwhile the first half may be missed: then the sum is below 0. */
+/* Bytes become dirty in one lane and clean in another. A sum that saw only the second is below 0. */
 uint64_t tb_tier_dirty(const struct tb_header *h, uint32_t tier)
 {
     int64_t sum = dirty_in_lanes(h, tier);

@@ -61,9 +61,9 @@ static inline void tb_count_dirty(const tb_engine *e, uint32_t tier, uint64_t by
 }
 /* Dirty bytes of a tier.  Read without a lock: while bytes become dirty and clean, not of one moment. */
 uint64_t tb_tier_dirty(const struct tb_header *h, uint32_t tier);
-/* While nobody counts: false where no byte is dirty. Below 0, as a killed client may leave the sum, says that some may be. */
+/* False: no byte is dirty. True also where a killed client left the sum below 0: some may be. For callers that know that no client counts. */
 bool tb_tier_is_dirty(const struct tb_header *h, uint32_t tier);
-/* While nobody counts. */
+/* For callers that know that no client counts meanwhile. */
 void tb_tier_set_dirty(struct tb_header *h, uint32_t tier, uint64_t bytes);
 
 /* What all clients moved of a tier. */

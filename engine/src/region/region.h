@@ -15,7 +15,7 @@
  *
  * Locks, in the order in which they may be taken together:
  *   offset stripe -> end stripe -> claim of a file -> chunk stripe -> file stripe
- *   -> { slab, queue, names, fragments, journal }
+ *   -> { lane, queue, names, fragments, journal }
  * A thread holds at most one of each kind. The chunk stripe of (file, chunk) protects the
  * buffers with cells in that chunk and their hash chains; writes that only replace dirty bytes go on beside it
  * (buffer/chunk.h). The file stripe protects the

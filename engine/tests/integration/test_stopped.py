@@ -198,6 +198,21 @@ def test_commands_that_attach_give_up(held: Held) -> None:
     held.goes_on(pid)
 
 
+def test_a_program_that_is_killed_in_a_call_is_repaired(held: Held) -> None:
+    """The look at all buffers waits for the stopped one; for a program that ended between its calls there is none."""
+    pid = held.hold("bytes")
+    other = held.program()
+    other.input.write("write 9000 other\n")
+    other.input.flush()
+    held.until(
+        lambda: any(w["pid"] == other.process.pid for w in held.status()["waits"]), "the call does not wait"
+    )
+    other.kill()
+    held.daemon_waits()
+    assert held.daemons()[0] in [w["pid"] for w in held.status()["waits"] if w["for"] == pid]
+    held.goes_on(pid)
+
+
 def test_a_repair_that_waits_is_named_by_who_waits_for_it(held: Held) -> None:
     """The daemon repairs after a program that was killed in a call, with the lock that registers, and waits for the one that is stopped."""
     pid = held.hold("chunk")

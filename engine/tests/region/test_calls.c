@@ -13,7 +13,7 @@
 
 typedef void act(tb_engine *e);
 
-/* A buffer that belongs to nobody from then on. */
+/* It takes a buffer and never gives it back. */
 static void leave_a_buffer(tb_engine *e)
 {
     assert_non_null(tb_slab_take(e, 0, 0));
