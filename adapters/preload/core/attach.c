@@ -27,6 +27,7 @@ static _Atomic(tb_engine *) engine;
 static tb_engine *foreign; /* an instance that this process may not use, while its parent could: adapter.h */
 static _Atomic int state;  /* 0 not tried, 1 trying, 2 attached, 3 none */
 
+_Thread_local _Atomic uint32_t *tb_own_calls __attribute__((tls_model("initial-exec")));
 static _Thread_local tb_engine *told __attribute__((tls_model("initial-exec"))); /* of a call of this thread that is under way */
 
 void tb_call_begins(void)
@@ -36,11 +37,21 @@ void tb_call_begins(void)
         tb_engine_call_begins(told);
 }
 
+/* The next call counts in line, where this thread has a count of its own. */
 void tb_call_ends(void)
 {
-    if (told)
+    if (told) {
         tb_engine_call_ends(told);
+        tb_own_calls = tb_engine_own_calls(told);
+    }
     told = NULL;
+}
+
+/* A child of this process that no handler below sees goes on with this one's slot and count. */
+void tb_adapter_bare_fork(void)
+{
+    if (engine)
+        tb_engine_tells_calls(engine, false);
 }
 
 void *tb_real(const char *name)
@@ -81,6 +92,8 @@ static void become_foreign(void)
 static void in_child(void)
 {
     tb_locks_in_child();
+    told = engine; /* the call in which it was forked, in this process's own slot */
+    tb_own_calls = NULL;
     if (engine)
         tb_engine_atfork_child(engine);
     if (engine && tb_engine_is_foreign(engine))
@@ -190,7 +203,7 @@ static void attach(void)
     if (e)
         pthread_atfork(before_fork, in_parent, in_child);
     if (e)
-        tb_engine_tells_calls(e); /* last: if killed before, this call counts as under way */
+        tb_engine_tells_calls(e, true); /* last: if killed before, this call counts as under way */
     state = e ? 2 : 3;
 }
 

@@ -4,7 +4,9 @@
  * opens for it.
  */
 #include <fcntl.h>
+#include <sched.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +34,25 @@ TB_WRAPPER pid_t fork(void)
 TB_WRAPPER pid_t vfork(void)
 {
     return fork();
+}
+
+/* No handler runs. */
+TB_WRAPPER pid_t _Fork(void)
+{
+    tb_adapter_bare_fork();
+    return REAL(_Fork)();
+}
+
+/* A thread is none: it shares all. */
+TB_WRAPPER int clone(int (*run)(void *), void *stack, int flags, void *argument, ...)
+{
+    va_list args;
+    va_start(args, argument);
+    void *parent = va_arg(args, void *), *tls = va_arg(args, void *), *child = va_arg(args, void *);
+    va_end(args);
+    if (!(flags & CLONE_VM))
+        tb_adapter_bare_fork();
+    return REAL(clone)(run, stack, flags, argument, parent, tls, child);
 }
 
 /*

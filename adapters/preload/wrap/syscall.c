@@ -166,6 +166,11 @@ TB_WRAPPER long syscall(long number, ...)
     case SYS_splice: return splice(INT(0), POINTER(1), INT(2), POINTER(3), SIZE(4), (unsigned)a[5]);
     case SYS_io_submit: return tb_io_submit(a[0], a[1], POINTER(2));
     case SYS_io_uring_setup: return tb_ring_begins() ? -1 : REAL(syscall)(number, a[0], a[1]);
+    case SYS_clone3:
+#ifdef SYS_fork
+    case SYS_fork:
+#endif
+    case SYS_clone: tb_adapter_bare_fork(); /* fall through */
     default: return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     }
 }

@@ -121,10 +121,16 @@ void tb_engine_detach(tb_engine *engine);
  * A process whose threads call `begins` before each use of the handle and `ends` after it says so by `tells_calls`, once. If it ends
  * while no call is under way, it left nothing half done, and nobody looks through all buffers for that: a shell with many short
  * children would pay for it with each. Calls of one thread are not nested; a fork is made inside one.
+ * Before a child is made that the handlers below do not see (_Fork, clone), `tells` is taken back: it would share its parent's count.
  */
-void tb_engine_tells_calls(tb_engine *engine);
+void tb_engine_tells_calls(tb_engine *engine, bool tells);
 void tb_engine_call_begins(tb_engine *engine);
 void tb_engine_call_ends(tb_engine *engine);
+/*
+ * For callers that count in line: what both change by plain stores in this thread, up to its next fork; NULL: call them. A signal
+ * fence is due between the count and the call.
+ */
+_Atomic uint32_t *tb_engine_own_calls(tb_engine *engine);
 
 /*
  * Around fork, as pthread_atfork's three handlers, so that the child has a slot and

@@ -241,10 +241,15 @@ static void count(tb_engine *e, uint32_t by)
         atomic_fetch_add_explicit(&c->calls_others, by, memory_order_relaxed);
 }
 
-void tb_engine_tells_calls(tb_engine *e)
+void tb_engine_tells_calls(tb_engine *e, bool tells)
 {
-    assert(has_slot(e));
-    e->region.clients[e->slot].tells_calls = true;
+    if (has_slot(e))
+        e->region.clients[e->slot].tells_calls = tells;
+}
+
+_Atomic uint32_t *tb_engine_own_calls(tb_engine *e)
+{
+    return has_slot(e) && tb_thread_is_first() ? &e->region.clients[e->slot].calls_first : NULL;
 }
 
 void tb_engine_call_begins(tb_engine *e)
