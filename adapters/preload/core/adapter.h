@@ -33,7 +33,7 @@ extern _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
 /* This thread's own count of calls that are under way; NULL: the engine is asked (core/attach.h). It changes only between calls. */
 extern _Thread_local _Atomic uint32_t *tb_own_calls __attribute__((tls_model("initial-exec")));
 
-/* As tb_engine_call_begins and tb_engine_call_ends do, which is 10 ns of each call where it is not in line. */
+/* As tb_engine_call_begins and tb_engine_call_ends do, but in line: 4 ns of a call less. */
 static inline void tb_count_own_call(uint32_t by)
 {
     atomic_signal_fence(memory_order_seq_cst);

@@ -47,13 +47,6 @@ void tb_call_ends(void)
     told = NULL;
 }
 
-/* A child of this process that no handler below sees goes on with this one's slot and count. */
-void tb_adapter_bare_fork(void)
-{
-    if (engine)
-        tb_engine_tells_calls(engine, false);
-}
-
 void *tb_real(const char *name)
 {
     void *f = dlsym(RTLD_NEXT, name);
@@ -79,7 +72,7 @@ static void in_parent(void)
     tb_leave();
 }
 
-/* A child in another PID namespace: what it inherited is coherent and the kernel's alone, and it has no engine from here on. */
+/* A child that can use neither slot nor locks: what it inherited is coherent and the kernel's alone, and it has no engine from here on. */
 static void become_foreign(void)
 {
     foreign = engine;
@@ -88,7 +81,6 @@ static void become_foreign(void)
     tb_fds_forget();
 }
 
-/* In another PID namespace the engine cannot be used: process numbers mean nothing there. */
 static void in_child(void)
 {
     tb_locks_in_child();
@@ -100,6 +92,38 @@ static void in_child(void)
         become_foreign();
     tb_cwd_reset();
     tb_leave();
+}
+
+bool tb_fork_begins(bool leaves)
+{
+    if (tb_inside || !tb_adapter_engine())
+        return false;
+    if (leaves)
+        tb_engine_atfork_leaves();
+    before_fork();
+    return true;
+}
+
+void tb_fork_ends(pid_t made)
+{
+    int saved = errno;
+    made == 0 ? in_child() : in_parent();
+    if (made < 0)
+        tb_fork_failed();
+    errno = saved;
+}
+
+/* What was made for the child is given back. */
+void tb_fork_failed(void)
+{
+    int saved = errno;
+    tb_engine *e = tb_inside ? NULL : tb_adapter_engine();
+    if (e) {
+        tb_enter();
+        tb_engine_atfork_failed(e);
+        tb_leave();
+    }
+    errno = saved;
 }
 
 static void say(const char *format, ...)
@@ -203,7 +227,7 @@ static void attach(void)
     if (e)
         pthread_atfork(before_fork, in_parent, in_child);
     if (e)
-        tb_engine_tells_calls(e, true); /* last: if killed before, this call counts as under way */
+        tb_engine_tells_calls(e); /* last: if killed before, this call counts as under way */
     state = e ? 2 : 3;
 }
 

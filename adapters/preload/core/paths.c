@@ -203,7 +203,7 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
     if (found && name == path)
         strcpy(out->path, path);
     if (found && tb_adapter_foreign() && out->mode != TB_MODE_BYPASS)
-        tb_end_program(path, "its instance runs in another PID namespace");
+        tb_end_program(path, "its instance runs in another PID namespace, or clone made this process");
     tb_leave();
     errno = saved;
     return found && !tb_adapter_foreign();

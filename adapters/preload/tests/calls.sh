@@ -1,5 +1,5 @@
 #!/bin/bash
-# programs/calls.c and handlers.c on a managed folder that is flushed by hand only; see there.
+# programs/calls.c, forks.c and handlers.c on a managed folder that is flushed by hand only; see there.
 #   calls.sh BIN MODE      MODE: persistent-async, scratch
 set -eu
 bin=$(realpath "$1") mode=$2
@@ -20,4 +20,4 @@ tiers:
 EOF
 # liburing's names are asked where the library is.
 uring=$(ldconfig -p 2>/dev/null | sed -n 's/.*liburing\.so\.2 .*=> //p' | head -1)
-LD_PRELOAD=$uring "$bin/tierctl" run -c "$root/tiers.yaml" -- bash -c "mkdir '$root/pfs/here' && cd '$root/pfs/here' && '$bin/test_preload_calls' $mode && mkdir handlers && cd handlers && '$bin/test_preload_handlers' 300"
+LD_PRELOAD=$uring "$bin/tierctl" run -c "$root/tiers.yaml" -- bash -c "mkdir '$root/pfs/here' && cd '$root/pfs/here' && '$bin/test_preload_calls' $mode && '$bin/test_preload_forks' && mkdir handlers && cd handlers && '$bin/test_preload_handlers' 300"

@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,18 +16,12 @@
 
 #include "core/adapter.h"
 
-/* pthread_atfork does not tell that a fork failed: what was made for the child is given back here. */
+/* libc calls the handlers of core/attach.c; it does not tell them that a fork failed. */
 TB_WRAPPER pid_t fork(void)
 {
     pid_t pid = REAL(fork)();
-    tb_engine *e = pid < 0 && !tb_inside ? tb_adapter_engine() : NULL;
-    if (e) {
-        int saved = errno;
-        tb_enter();
-        tb_engine_atfork_failed(e);
-        tb_leave();
-        errno = saved;
-    }
+    if (pid < 0)
+        tb_fork_failed();
     return pid;
 }
 
@@ -36,23 +31,50 @@ TB_WRAPPER pid_t vfork(void)
     return fork();
 }
 
-/* No handler runs. */
 TB_WRAPPER pid_t _Fork(void)
 {
-    tb_adapter_bare_fork();
-    return REAL(_Fork)();
+    bool told = tb_fork_begins(false);
+    pid_t pid = REAL(_Fork)();
+    if (told)
+        tb_fork_ends(pid);
+    return pid;
 }
 
-/* A thread is none: it shares all. */
+struct child {
+    int (*run)(void *);
+    void *argument;
+};
+
+static int run_child(void *arg)
+{
+    struct child c = *(struct child *)arg;
+    tb_fork_ends(0);
+    return c.run(c.argument);
+}
+
+/*
+ * A fork, unless the child shares the memory: then it is a thread, or waits to run another program. One without other flags is a
+ * _Fork, whose child can use the engine; only the stack is another. Arguments that were not given are not looked at.
+ *
+ * Limit: a child that shares no memory, but has thread-local storage of its own, is not told.
+ */
 TB_WRAPPER int clone(int (*run)(void *), void *stack, int flags, void *argument, ...)
 {
     va_list args;
     va_start(args, argument);
-    void *parent = va_arg(args, void *), *tls = va_arg(args, void *), *child = va_arg(args, void *);
+    void *parent = va_arg(args, void *), *tls = va_arg(args, void *), *number = va_arg(args, void *);
     va_end(args);
-    if (!(flags & CLONE_VM))
-        tb_adapter_bare_fork();
-    return REAL(clone)(run, stack, flags, argument, parent, tls, child);
+    struct child c = {run, argument};
+    bool is_fork = run && stack && !(flags & (CLONE_VM | CLONE_SETTLS));
+    if (is_fork && flags == SIGCHLD) {
+        pid_t pid = _Fork();
+        return pid ? pid : (_exit(run(argument)), 0);
+    }
+    if (!is_fork || !tb_fork_begins(true))
+        return REAL(clone)(run, stack, flags, argument, parent, tls, number);
+    int pid = REAL(clone)(run_child, stack, flags, &c, parent, tls, number);
+    tb_fork_ends(pid);
+    return pid;
 }
 
 /*

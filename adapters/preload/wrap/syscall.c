@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <linux/openat2.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -90,6 +92,29 @@ static long open_how(int dirfd, const char *path, const struct open_how *how, si
     return fd;
 }
 
+/* -1: of a thread, or of a call that fails. Those of clone3 are the first word of its arguments. */
+static long clone_flags(long number, const long *a)
+{
+    uint64_t flags = (uint64_t)a[0];
+    if (number == SYS_clone3 && (a[0] < 4096 || a[1] < (long)sizeof(flags)))
+        return -1;
+    if (number == SYS_clone3)
+        memcpy(&flags, (const void *)a[0], sizeof(flags));
+    return flags & (CLONE_VM | CLONE_SETTLS) ? -1 : (long)flags;
+}
+
+/* As libc's clone (wrap/process.c). */
+static long clone_by_number(long number, const long *a)
+{
+    if (number == SYS_clone && a[0] == SIGCHLD && !a[1])
+        return _Fork();
+    bool told = clone_flags(number, a) >= 0 && tb_fork_begins(true);
+    long pid = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (told)
+        tb_fork_ends((pid_t)pid);
+    return pid;
+}
+
 #define INT(i) ((int)a[i])
 #define SIZE(i) ((size_t)a[i])
 #define POINTER(i) ((void *)a[i])
@@ -166,11 +191,11 @@ TB_WRAPPER long syscall(long number, ...)
     case SYS_splice: return splice(INT(0), POINTER(1), INT(2), POINTER(3), SIZE(4), (unsigned)a[5]);
     case SYS_io_submit: return tb_io_submit(a[0], a[1], POINTER(2));
     case SYS_io_uring_setup: return tb_ring_begins() ? -1 : REAL(syscall)(number, a[0], a[1]);
-    case SYS_clone3:
 #ifdef SYS_fork
-    case SYS_fork:
+    case SYS_fork: return _Fork();
 #endif
-    case SYS_clone: tb_adapter_bare_fork(); /* fall through */
+    case SYS_clone:
+    case SYS_clone3: return clone_by_number(number, a);
     default: return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     }
 }

@@ -121,14 +121,13 @@ void tb_engine_detach(tb_engine *engine);
  * A process whose threads call `begins` before each use of the handle and `ends` after it says so by `tells_calls`, once. If it ends
  * while no call is under way, it left nothing half done, and nobody looks through all buffers for that: a shell with many short
  * children would pay for it with each. Calls of one thread are not nested; a fork is made inside one.
- * Before a child is made that the handlers below do not see (_Fork, clone), `tells` is taken back: it would share its parent's count.
  */
-void tb_engine_tells_calls(tb_engine *engine, bool tells);
+void tb_engine_tells_calls(tb_engine *engine);
 void tb_engine_call_begins(tb_engine *engine);
 void tb_engine_call_ends(tb_engine *engine);
 /*
- * For callers that count in line: what both change by plain stores in this thread, up to its next fork; NULL: call them. A signal
- * fence is due between the count and the call.
+ * For callers that count in line: the counter that both change by plain stores in this thread. A forked child asks again. Put a
+ * signal fence between the count and the call. NULL: call them.
  */
 _Atomic uint32_t *tb_engine_own_calls(tb_engine *engine);
 
@@ -140,6 +139,11 @@ _Atomic uint32_t *tb_engine_own_calls(tb_engine *engine);
  * only children that exec, needs none of them.
  */
 void tb_engine_atfork_prepare(tb_engine *engine);
+/*
+ * Before prepare, in the same thread: this child is to be as one in another PID namespace. For forks that put it into one, or
+ * leave the number of the parent's thread in it, by which locks know their holder (libc's clone does, fork and _Fork don't).
+ */
+void tb_engine_atfork_leaves(void);
 void tb_engine_atfork_parent(tb_engine *engine);
 void tb_engine_atfork_child(tb_engine *engine);
 

@@ -241,10 +241,10 @@ static void count(tb_engine *e, uint32_t by)
         atomic_fetch_add_explicit(&c->calls_others, by, memory_order_relaxed);
 }
 
-void tb_engine_tells_calls(tb_engine *e, bool tells)
+void tb_engine_tells_calls(tb_engine *e)
 {
-    if (has_slot(e))
-        e->region.clients[e->slot].tells_calls = tells;
+    assert(has_slot(e));
+    e->region.clients[e->slot].tells_calls = true;
 }
 
 _Atomic uint32_t *tb_engine_own_calls(tb_engine *e)

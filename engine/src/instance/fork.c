@@ -2,7 +2,8 @@
  * Forks of a process that uses an instance: the parent prepares what the child needs.
  *
  * A child in another PID namespace can use neither slot nor locks: its process number
- * means another process there, and so do the owners of locks. What it inherits is made
+ * means another process there, and so do the owners of locks. Nor can a child that has
+ * the number of its parent's thread, as libc's clone leaves it. What it inherits is made
  * coherent, so that the kernel alone serves its descriptors, and tb_engine_is_foreign says
  * so.
  */
@@ -40,6 +41,13 @@ static bool has_foreign_children(const tb_engine *e)
     return st.st_ino != e->header->pid_namespace;
 }
 
+static _Thread_local bool leaves; /* of this thread's next child */
+
+void tb_engine_atfork_leaves(void)
+{
+    leaves = true;
+}
+
 bool tb_engine_is_foreign(tb_engine *e)
 {
     return e->is_foreign;
@@ -49,7 +57,8 @@ bool tb_engine_is_foreign(tb_engine *e)
 void tb_engine_atfork_prepare(tb_engine *e)
 {
     pthread_mutex_lock(&e->fork_lock);
-    e->is_foreign = has_foreign_children(e); /* for the child; the parent clears it after the fork */
+    e->is_foreign = leaves || has_foreign_children(e); /* for the child; the parent clears it after the fork */
+    leaves = false;
     e->fork_slot = e->is_foreign ? TB_NONE : tb_client_take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);
     if (e->fork_slot == TB_NONE && !e->is_foreign && tb_repair(e))
         e->fork_slot = tb_client_take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);

@@ -34,9 +34,9 @@ allow_volatile: true
 flush: {{policy: manual}}
 {more}tiers:
 """
-# Does what it is told by lines on stdin, and answers each: write OFFSET TEXT, fsync, read N, open NAME, fork, _Fork.
+# Does what it is told by lines on stdin, and answers each: write OFFSET TEXT, fsync, read N, quit.
 PROGRAM = """
-import ctypes, os, sys
+import os, sys
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
 print("ready", flush=True)
 for line in sys.stdin:
@@ -51,9 +51,6 @@ for line in sys.stdin:
             answer = os.pread(fd, int(rest), 0)
         elif what == "open":
             answer = os.close(os.open(rest, os.O_RDWR)) or "opened"
-        elif what in ("fork", "_Fork"):
-            child = getattr(ctypes.CDLL(None), what)() or os._exit(0)
-            answer = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         print(answer, flush=True)
     except OSError as error:
         print(error, flush=True)

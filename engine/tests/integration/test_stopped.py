@@ -213,22 +213,6 @@ def test_a_program_that_is_killed_in_a_call_is_repaired(held: Held) -> None:
     held.goes_on(pid)
 
 
-@pytest.mark.parametrize(("how", "is_looked_at"), [("fork", False), ("_Fork", True)])
-def test_a_program_whose_child_shares_its_count_is_repaired(held: Held, how: str, is_looked_at: bool) -> None:
-    """Plain stores of two processes to one count can lose a call. So after a `_Fork` it says nothing."""
-    other = held.program(file=held.root / "pfs" / "other")
-    assert other.ask("write 0 other") == "5"
-    assert other.ask(how) == "0"
-    pid = held.hold("bytes")
-    clients = held.status()["clients"]
-    other.kill()  # in no call
-    if is_looked_at:
-        held.daemon_waits()
-    else:
-        held.until(lambda: held.status()["clients"] == clients - 1, "its slot is not free")
-    held.goes_on(pid)
-
-
 def test_a_repair_that_waits_is_named_by_who_waits_for_it(held: Held) -> None:
     """The daemon repairs after a program that was killed in a call, with the lock that registers, and waits for the one that is stopped."""
     pid = held.hold("chunk")

@@ -26,14 +26,14 @@ static void tell_nothing(tb_engine *e)
 
 static void end_in_a_call(tb_engine *e)
 {
-    tb_engine_tells_calls(e, true);
+    tb_engine_tells_calls(e);
     tb_engine_call_begins(e);
     leave_a_buffer(e);
 }
 
 static void end_after_a_call(tb_engine *e)
 {
-    tb_engine_tells_calls(e, true);
+    tb_engine_tells_calls(e);
     tb_engine_call_begins(e);
     tb_engine_call_ends(e);
     leave_a_buffer(e);
@@ -49,7 +49,7 @@ static void *begin_a_call(void *e)
 static void end_while_a_thread_is_in_a_call(tb_engine *e)
 {
     pthread_t thread;
-    tb_engine_tells_calls(e, true);
+    tb_engine_tells_calls(e);
     assert_int_equal(pthread_create(&thread, NULL, begin_a_call, e), 0);
     pthread_join(thread, NULL);
 }
@@ -99,7 +99,7 @@ static void a_child_tells_as_its_parent(void **state)
     (void)state;
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
     fixture_start(&x);
-    tb_engine_tells_calls(x.engine, true);
+    tb_engine_tells_calls(x.engine);
     tb_engine_call_begins(x.engine);
     assert_int_equal(missing_after(&x, leave_a_buffer), 0);
     assert_int_equal(missing_after(&x, leave_the_call_and_a_buffer), 1);
