@@ -318,11 +318,23 @@ TB_WRAPPER int dup(int oldfd)
     return fd;
 }
 
+/* A late open of what has the number asks which file it is while the number is its own. */
+static void know_replaced(int fd)
+{
+    if (!tb_fd_io(fd))
+        return;
+    tb_enter();
+    tb_engine_know(tb_adapter_engine(), fd);
+    tb_leave();
+}
+
 /* dup2 of a number onto itself changes nothing, and must not be noted as a close. */
 TB_WRAPPER int dup2(int oldfd, int newfd)
 {
     if (tb_fd_is_own(newfd))
         return (int)tb_result(-EBADF);
+    if (oldfd != newfd)
+        know_replaced(newfd);
     struct tb_lock_mark *mark = oldfd != newfd ? tb_locks_go_begin(newfd) : NULL;
     int fd = REAL(dup2)(oldfd, newfd);
     tb_locks_go_end(mark, fd >= 0);
@@ -335,6 +347,7 @@ TB_WRAPPER int dup3(int oldfd, int newfd, int flags)
 {
     if (tb_fd_is_own(newfd))
         return (int)tb_result(-EBADF);
+    know_replaced(newfd);
     struct tb_lock_mark *mark = tb_locks_go_begin(newfd);
     int fd = REAL(dup3)(oldfd, newfd, flags);
     tb_locks_go_end(mark, fd >= 0);
@@ -354,6 +367,8 @@ static int fcntl_with(int fd, int command, void *arg)
     if (command == F_SETFL && tb_fd_io(fd) && ((REAL(fcntl)(fd, F_GETFL) ^ (int)(long)arg) & O_APPEND) && tb_fd_coherent(fd))
         return -1; /* how it appends from now on is the kernel's to know */
     int rc = REAL(fcntl)(fd, command, arg);
+    if (command == F_GETFL && rc >= 0 && tb_fd_io(fd))
+        rc &= ~O_NOFOLLOW; /* the engine's: it knows where a link leads, or asks first whether there is one */
     if (rc >= 0 && tb_inside && command == F_DUPFD_CLOEXEC)
         tb_fd_own(rc);
     if (rc >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC) && tb_fd_io(fd))

@@ -248,6 +248,12 @@ uint32_t tb_engine_moves(tb_engine *engine);
 int tb_engine_make_coherent(tb_engine *engine, int fd);
 
 /*
+ * Before another file takes the number of `fd` without a close (dup2): an open that asked for nothing but the descriptor
+ * asks now which file it is.
+ */
+void tb_engine_know(tb_engine *engine, int fd);
+
+/*
  * Say how the bytes [offset, offset + length) of the file of `fd` will be used; length 0:
  * to the end of the file. `sequential` and `random` hold for the whole description; `once`
  * and `keep` for what it reads or writes in the range (the latest range counts) and for
@@ -262,7 +268,8 @@ int tb_engine_advise(tb_engine *engine, int fd, uint64_t offset, uint64_t length
 
 /*
  * Another mode for the one file of `fd` than its prefix has: for every process that has it
- * open now or opens it later, until the last of them closes it. `persistent-sync` first
+ * open now or opens it later, until the last of them closes it. Another process's descriptor
+ * counts as open here when it was used for anything, not yet when it was only opened. `persistent-sync` first
  * flushes what is dirty, and waits for the PFS. If the prefix writes through, a file in
  * `persistent-async` is flushed when it is closed, whatever the flush policy. `bypass` is
  * tb_engine_make_coherent.

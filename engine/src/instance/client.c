@@ -20,6 +20,7 @@
 #include "chain/model/device_clock.h"
 #include "journal/journal.h"
 #include "layer/layer.h"
+#include "layer/late.h"
 #include "namespace/deferred.h"
 #include "namespace/environment.h"
 #include "namespace/route.h"
@@ -140,7 +141,7 @@ int tb_client_open_places(tb_engine *e)
     e->local_refs = calloc(e->region.n_opens, sizeof(*e->local_refs));
     e->mapped = calloc(tb_windows_bytes(e), 1);
     e->readers = calloc(e->region.n_opens, sizeof(*e->readers));
-    return e->placement && e->local_refs && e->mapped && e->readers ? 0 : -ENOMEM;
+    return e->placement && e->local_refs && e->mapped && e->readers ? tb_late_new(e) : -ENOMEM;
 }
 
 /* All descriptors are -1 first, so that tb_client_free can be called after any failure. */
@@ -167,7 +168,7 @@ bool tb_client_is_valid(const tb_engine *e)
 {
     bool has_slot = e->slot != TB_NONE;
     return e->header && e->header == e->region.header && e->pfs && e->lease >= 0 && (!has_slot || e->slot < e->region.n_clients) &&
-           e->routed && e->placement && e->local_refs && e->readers && e->mapped;
+           e->routed && e->placement && e->local_refs && e->readers && e->late && e->mapped;
 }
 
 /* A slab of a directory tier has a descriptor, others have none. */
@@ -213,6 +214,7 @@ void tb_client_free(tb_engine *e)
     free((void *)e->local_refs);
     free((void *)e->mapped);
     free(e->readers);
+    free(e->late);
     free(e->placement);
     free(e->routed);
     free(e->own_prefixes);

@@ -18,6 +18,7 @@
 #include "base/process.h"
 #include "instance/client.h"
 #include "layer/descriptions.h"
+#include "layer/late.h"
 #include "layer/repair.h"
 #include "region/clients.h"
 #include "region/handle.h"
@@ -63,6 +64,7 @@ void tb_engine_atfork_prepare(tb_engine *e)
     if (e->fork_slot == TB_NONE && !e->is_foreign && tb_repair(e))
         e->fork_slot = tb_client_take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);
     assert(e->fork_slot == TB_NONE || e->fork_slot != e->slot);
+    tb_late_learn(e); /* its file: parent and child will share the description */
     if (e->fork_slot != TB_NONE) {
         e->region.clients[e->fork_slot].awaited_ns = tb_now_ns() + AWAITED_NS;
         tb_opens_hold(e, e->fork_slot);
@@ -122,6 +124,7 @@ void tb_engine_atfork_child(tb_engine *e)
         c->awaited_ns = 0;
         tb_lock_drop(&e->header->registry.lock);
         e->slot = e->fork_slot;
+        tb_late_forget(e);
         tb_client_inherit_calls(e, tells);
         assert(tb_client_is_valid(e));
         tb_wait_identify(getpid(), &c->waits);

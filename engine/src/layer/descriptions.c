@@ -93,8 +93,8 @@ static void push(tb_engine *e, uint32_t open)
 static void publish(tb_engine *e, uint32_t open, uint32_t file, int flags)
 {
     struct tb_open *o = &e->region.opens[open];
-    assert(!o->magic && file < e->region.n_file_buckets);
-    o->file = file;
+    assert(!o->magic && (file == TB_NONE || file < e->region.n_file_buckets));
+    atomic_store_explicit(&o->file, file, memory_order_relaxed);
     atomic_store_explicit(&o->offset, 0, memory_order_relaxed);
     atomic_store_explicit(&o->flags, flags, memory_order_relaxed);
     atomic_store_explicit(&o->in_kernel, false, memory_order_relaxed);
@@ -137,7 +137,7 @@ void tb_open_end(tb_engine *e, struct tb_open *o)
 {
     uint32_t file = o->file;
     assert(tb_open_ender(o->ended_by));
-    o->file = TB_NONE;
+    atomic_store_explicit(&o->file, TB_NONE, memory_order_relaxed);
     if (file != TB_NONE && tb_file_put(e, file))
         tb_file_forget(e, file);
     TB_STEP("description ended");
@@ -329,6 +329,13 @@ struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last)
     return o;
 }
 
+void tb_open_detach(tb_engine *e, int fd)
+{
+    uint32_t open = take_binding(e, fd);
+    if (open)
+        take_ref(e, open - 1);
+}
+
 void tb_opens_make_coherent(tb_engine *e)
 {
     for (uint32_t p = 0; p < TB_FD_PIECES; p++)
@@ -399,11 +406,13 @@ bool tb_opens_forget_client(tb_engine *e, uint32_t slot, bool but_coherent)
         if (o->magic != TB_OPEN_MAGIC)
             continue;
         bool held = holders_of(e, i)[slot / 64] & mask;
-        if (held && but_coherent && e->region.files[o->file].flags & TB_FILE_COHERENT)
+        uint32_t file = o->file; /* a late one knows none */
+        if (held && but_coherent && file != TB_NONE && e->region.files[file].flags & TB_FILE_COHERENT)
             holds = true;
         else if ((held && let_go(e, i, slot)) || takes_over(e, i, slot))
             close_for_dead(e, o);
     }
+    e->region.clients[slot].late = 0;
     return holds;
 }
 

@@ -6,9 +6,10 @@
 #define TB_OPENS_H
 
 #include "base/valid.h"
+#include "layer/late.h"
 #include "region/handle.h"
 
-/* A description for a file; its n_open was raised. Its number, or TB_NONE if the table is full. */
+/* A description for a file; its n_open was raised. TB_NONE: for one that is not known yet. Its number, or TB_NONE if the table is full. */
 uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags);
 /* Bind a descriptor of this process; -EMFILE where its number is out of range. */
 int tb_open_bind(tb_engine *e, int fd, uint32_t open);
@@ -37,13 +38,15 @@ static inline _Atomic uint32_t *tb_open_slot(const tb_engine *e, int fd)
 }
 
 /* The description of a descriptor, or NULL. */
-static inline struct tb_open *tb_open_of(const tb_engine *e, int fd)
+static inline struct tb_open *tb_open_of(tb_engine *e, int fd)
 {
     _Atomic uint32_t *slot = tb_open_slot(e, fd);
     uint32_t open = slot ? *slot : 0;
     if (!open)
         return NULL;
     struct tb_open *o = &e->region.opens[open - 1];
+    if (__builtin_expect(o->file == TB_NONE, 0) && !(o = tb_late_known(e, fd)))
+        return NULL;
     assert(tb_open_is_valid(e, o));
     TB_ASSERT_WHOLE(tb_open_is_whole(e, o));
     return o;
@@ -53,6 +56,8 @@ static inline struct tb_open *tb_open_of(const tb_engine *e, int fd)
  * processes: then the caller makes the flush that a close owes, and calls tb_open_end.
  */
 struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last);
+/* Unbind a descriptor, and keep the description, which knows no file. */
+void tb_open_detach(tb_engine *e, int fd);
 /* Put the file and free the description. */
 void tb_open_end(tb_engine *e, struct tb_open *o);
 /* Free one that was never bound. */

@@ -23,6 +23,7 @@
 #include "layer/data.h"
 #include "layer/descriptions.h"
 #include "layer/end.h"
+#include "layer/late.h"
 #include "layer/names.h"
 #include "layer/open.h"
 #include "layer/promise.h"
@@ -389,10 +390,14 @@ static int finish_open(tb_engine *e, struct tb_open *o, int fd)
 static int layer_close(struct tb_io *io, int fd)
 {
     tb_engine *e = tb_layer_engine(io);
-    bool last;
-    struct tb_open *o = tb_open_of(e, fd);
-    struct tb_io *below = o ? tb_file_io(e, o->file) : e->pfs;
-    o = tb_open_unbind(e, fd, &last);
+    bool last = false;
+    struct tb_open *o = NULL;
+    struct tb_io *below = tb_late_unbind(e, fd);
+    if (!below) {
+        o = tb_open_of(e, fd);
+        below = o ? tb_file_io(e, o->file) : e->pfs;
+        o = tb_open_unbind(e, fd, &last);
+    }
     tb_layer_enter();
     int rc = o && last ? finish_open(e, o, fd) : 0;
     int closed = TB_IO(below, close, fd);
@@ -411,7 +416,7 @@ static int layer_dup(struct tb_io *io, int oldfd, int newfd)
     bool last;
     if (oldfd == newfd)
         return 0;
-    replaced = tb_open_unbind(e, newfd, &last); /* dup2 closed it silently */
+    replaced = tb_late_unbind(e, newfd) ? NULL : tb_open_unbind(e, newfd, &last); /* dup2 closed it silently */
     if (replaced && last)
         finish_open(e, replaced, -1);
     return o ? tb_open_bind(e, newfd, (uint32_t)(o - e->region.opens)) : 0;
@@ -510,6 +515,12 @@ static int become_coherent(struct tb_target *t)
     tb_file_drop_clean(e, t->file);
     e->header->totals.fallbacks++;
     return 0;
+}
+
+int tb_layer_become_coherent(tb_engine *e, uint32_t file)
+{
+    struct tb_target t = {.engine = e, .io = tb_file_io(e, file), .file = file, .fd = -1};
+    return e->region.files[file].flags & TB_FILE_COHERENT ? 0 : become_coherent(&t);
 }
 
 /*

@@ -27,6 +27,7 @@
 #include "journal/journal.h"
 #include "layer/end.h"
 #include "layer/layer.h"
+#include "layer/late.h"
 #include "namespace/deferred.h"
 #include "namespace/intent.h"
 #include "namespace/named.h"
@@ -261,6 +262,37 @@ static struct tb_identity last_name(tb_engine *e, const struct tb_place *p)
     return id;
 }
 
+/* Has the file bytes here, or may it get some, that a late open would not find once the name is gone? */
+static bool may_have_bytes(const tb_engine *e, uint32_t file)
+{
+    return file != TB_NONE && (e->region.files[file].n_buffers || e->region.files[file].n_open);
+}
+
+/*
+ * Claim the file of a name that is about to go. Where late opens may be of it its bytes go to the backing file, and those to come,
+ * too: then *end is what to unlock, else -1.
+ */
+static int claim_to_go(tb_engine *e, const struct tb_place *p, bool late, struct tb_identity *id, uint32_t *file, int *end)
+{
+    *end = -1;
+    int rc = claim_named(e, p, id, file);
+    while (!rc && late && may_have_bytes(e, *file)) {
+        tb_named_unclaim(e, *file);
+        if ((*end = tb_end_lock(e, *file, -1)) < 0) /* this lock comes before the claim */
+            return *end;
+        rc = tb_named_claim(e, *file, p, id);
+        int kept = rc ? rc : tb_layer_become_coherent(e, *file);
+        if (!kept)
+            return 0;
+        if (!rc)
+            tb_named_unclaim(e, *file);
+        tb_end_unlock(e, *end);
+        *end = -1;
+        rc = kept == -EAGAIN ? claim_named(e, p, id, file) : kept;
+    }
+    return rc;
+}
+
 /* The record, if there is one, is claimed, and given back. */
 static int unlink_claimed(tb_engine *e, const struct tb_place *p, uint32_t file, const struct tb_identity *id, int flags)
 {
@@ -273,26 +305,51 @@ static int unlink_claimed(tb_engine *e, const struct tb_place *p, uint32_t file,
     return rc;
 }
 
-int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
+static int unlink_name(tb_engine *e, struct tb_route r, const char *path, int flags)
 {
-    tb_engine *e = tb_layer_engine(io);
     struct tb_place p;
     struct tb_identity id = {.regular = false};
-    const struct tb_route r = tb_route_given(io, path);
     uint32_t file = TB_NONE;
-    int rc = tb_place_find(e, &r, path, TB_NAME_MAKE, &p);
+    int end = -1, rc = tb_place_find(e, &r, path, TB_NAME_MAKE, &p);
     if (rc)
         return rc;
     if (flags & AT_REMOVEDIR && p.deferred && !p.waits)
         return tb_waiting_remove_directory(e, p.io, p.path);
     const struct tb_identity gone = last_name(e, &p);
-    rc = flags ? 0 : claim_named(e, &p, &id, &file); /* a directory has no record */
+    bool late = !flags && tb_late_take_name(e, p.path) && !p.waits;
+    rc = flags ? 0 : claim_to_go(e, &p, late, &id, &file, &end); /* a directory has no record */
     if (rc)
         return rc;
     rc = unlink_claimed(e, &p, file, &id, flags);
+    if (end >= 0)
+        tb_end_unlock(e, end);
     if (!rc && gone.regular)
         return tb_shared_remove(e, &gone);
     return rc == -ENOTDIR && p.scratch ? remove_link(e, &r, path, flags) : rc;
+}
+
+/* Around what takes a name away. The process's own late open is learned before: its file may be the one. */
+static void begin_change(tb_engine *e)
+{
+    tb_late_learn(e);
+    e->header->changes.begun++;
+    e->region.clients[e->slot].n_changes++;
+}
+
+/* Never more are ended than began: in this order, and in repair's, a kill loses one. */
+static void end_change(tb_engine *e)
+{
+    e->region.clients[e->slot].n_changes--;
+    e->header->changes.ended++;
+}
+
+int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
+{
+    tb_engine *e = tb_layer_engine(io);
+    begin_change(e);
+    int rc = unlink_name(e, tb_route_given(io, path), path, flags);
+    end_change(e);
+    return rc;
 }
 
 static int claim_one(tb_engine *e, struct tb_renamed *r)
@@ -426,7 +483,9 @@ static bool is_directory(const struct tb_place *p, int *rc)
 static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb_place *q, mode_t kind, unsigned flags)
 {
     struct tb_renamed a = {.place = p}, b = {.place = q};
-    int rc, there;
+    tb_late_take_name(e, p->path);
+    bool late = tb_late_take_name(e, q->path) && !q->waits;
+    int rc, there, end;
     if (S_ISDIR(kind))
         return rename_directory(e, p, q, flags);
     do {
@@ -440,15 +499,22 @@ static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb
             return rc;
         if (a.file != TB_NONE && a.file == b.file) /* both names are of one file: rename does nothing */
             return TB_IO(p->io, rename, p->path, q->path, flags);
+        end = late && may_have_bytes(e, b.file) ? tb_end_lock(e, b.file, -1) : -1;
         rc = claim_both(e, &a, &b);
+        if (rc && end >= 0)
+            tb_end_unlock(e, end);
     } while (rc == -EAGAIN);
     if (rc)
         return rc;
     rc = keep_bytes(e, b.file, &b.id);
+    if (!rc && end >= 0)
+        rc = tb_layer_become_coherent(e, b.file);
     if (!rc)
         rc = tb_rename_claimed(e, &a, &b, flags);
     tb_named_unclaim(e, a.file);
     tb_named_unclaim(e, b.file);
+    if (end >= 0)
+        tb_end_unlock(e, end);
     return rc;
 }
 
@@ -464,7 +530,7 @@ static bool moves_no_links(tb_engine *e, const struct tb_place *p, mode_t kind, 
     return (S_ISREG(kind) && !flags) || (S_ISDIR(kind) && !(flags & RENAME_EXCHANGE) && tb_shadow_has_no_stubs(e, p->path));
 }
 
-static int rename_names(tb_engine *e, const struct name *from, const struct name *to, unsigned flags)
+static int rename_found(tb_engine *e, const struct name *from, const struct name *to, unsigned flags)
 {
     struct tb_place p, q;
     struct stat st;
@@ -488,6 +554,14 @@ static int rename_names(tb_engine *e, const struct name *from, const struct name
         rc = tb_shared_remove(e, &gone);
     if (forget)
         tb_shadow_forget(e);
+    return rc;
+}
+
+static int rename_names(tb_engine *e, const struct name *from, const struct name *to, unsigned flags)
+{
+    begin_change(e);
+    int rc = rename_found(e, from, to, flags);
+    end_change(e);
     return rc;
 }
 

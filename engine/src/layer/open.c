@@ -13,13 +13,12 @@
 
 #include "buffer/of_file.h"
 #include "file/state.h"
-#include "io/identity.h"
 #include "layer/descriptions.h"
 #include "layer/end.h"
+#include "layer/late.h"
 #include "layer/layer.h"
 #include "layer/names.h"
 #include "namespace/deferred.h"
-#include "namespace/resolve.h"
 #include "region/clients.h"
 #include "shared/commit.h"
 #include "tiering/stream.h"
@@ -46,27 +45,28 @@ static int open_to_wait(tb_engine *e, const char *path, int flags, mode_t mode, 
     return fd;
 }
 
-/* `flags` are the program's. `without` is what the kernel must not see. */
-static int open_name(tb_engine *e, const struct tb_route *r, const char *path, int flags, int without, mode_t mode, struct tb_place *p)
+/* What the kernel gets: not O_TRUNC, where the file is emptied by us. */
+static int open_name(struct tb_opening *o)
 {
-    if (!(flags & (O_PATH | O_DIRECTORY | O_NOFOLLOW)) && tb_place_known(e, r, path, p)) {
-        int fd = open_place(p, (flags & ~without) | O_NOFOLLOW, mode);
+    tb_engine *e = o->e;
+    struct tb_place *p = &o->place;
+    int flags = (o->flags & ~(o->cut ? O_TRUNC : 0)) | o->place_flags;
+    if (!(o->flags & (O_PATH | O_DIRECTORY | O_NOFOLLOW)) && tb_place_known(e, &o->route, o->path, p)) {
+        int fd = open_place(p, flags | O_NOFOLLOW, o->mode);
         if (fd != -ELOOP)
             return fd;
     }
-    int rc = tb_place_find(e, r, path, use_of_open(flags), p);
-    bool stub = p->mode == TB_MODE_SCRATCH && !p->scratch;
-    if (rc || (stub && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)))
+    int rc = tb_place_find(e, &o->route, o->path, use_of_open(o->flags), p);
+    bool stub = p->mode == TB_MODE_SCRATCH && !p->scratch, must_be_new = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+    if (rc || (must_be_new && (stub || p->waits)))
         return rc ? rc : -EEXIST;
-    if (p->waits && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
-        return -EEXIST;
     if (p->waits)
         /* never O_CREAT: the name may take its place at any time, and would be made twice */
-        return open_place(p, flags & ~without & ~O_CREAT, mode);
+        return open_place(p, flags & ~O_CREAT, o->mode);
     if (flags & O_CREAT && p->deferred)
-        return open_to_wait(e, path, flags & ~without, mode, p);
+        return open_to_wait(e, o->path, flags, o->mode, p);
     /* for a stub O_CREAT is dropped: a scratch prefix makes nothing on the PFS */
-    return open_place(p, flags & ~without & ~(stub ? O_CREAT : 0), mode);
+    return open_place(p, flags & ~(stub ? O_CREAT : 0), o->mode);
 }
 
 static uint32_t flags_of(const struct tb_place *p)
@@ -98,53 +98,30 @@ static int publish_unknown(tb_engine *e, const struct tb_place *p)
     return rc;
 }
 
-/* One call of open, from step to step. */
-struct opening {
-    tb_engine *e;
-    const char *path;      /* the program's */
-    struct tb_route route; /* its */
-    int flags;             /* the program's */
-    mode_t mode;
-    bool cut; /* to be emptied, by us and not by the kernel */
-    struct tb_place place;
-    int fd;
-    struct tb_identity id;
-    uint32_t file; /* where it is KNOWN: held by n_open until it is bound */
-    bool is_bound; /* the engine's close knows it */
-};
-
-enum what_it_is {
-    OUTSIDE,   /* nothing is buffered there */
-    IRREGULAR, /* a directory, a device, or a descriptor that only names a place */
-    UNKNOWN,   /* a file of which no record can be had: all calls pass through */
-    KNOWN,
-};
-
 /* Resolve and open: where the name leads, and a descriptor of what is there. */
-static int open_it(struct opening *o)
+static int open_it(struct tb_opening *o)
 {
-    int without = o->cut ? O_TRUNC : 0;
-    int fd = open_name(o->e, &o->route, o->path, o->flags, without, o->mode, &o->place);
+    int fd = open_name(o);
     if (fd == -ENOENT && o->place.waits) /* it was given its final name a moment ago */
-        fd = open_name(o->e, &o->route, o->path, o->flags, without, o->mode, &o->place);
+        fd = open_name(o);
     return o->fd = fd;
 }
 
 /* Know: what was opened, and its record. */
-static enum what_it_is know(struct opening *o)
+enum tb_opened tb_opening_know(struct tb_opening *o)
 {
     if (!o->place.managed)
-        return OUTSIDE;
+        return TB_OPENED_OUTSIDE;
     if (o->flags & (O_PATH | O_DIRECTORY) || tb_identity_of_fd(o->fd, &o->id) || !o->id.regular)
-        return IRREGULAR;
+        return TB_OPENED_IRREGULAR;
     if (!o->e->passes_through && tb_file_get(o->e, o->fd, &o->id, o->place.path, flags_of(&o->place), &o->file) == 0)
-        return KNOWN;
+        return TB_OPENED_KNOWN;
     o->e->header->totals.passed++;
-    return UNKNOWN;
+    return TB_OPENED_UNKNOWN;
 }
 
 /* Another process opened it in another mode, the instance is about to end, or it has several names. */
-static void update_record(struct opening *o)
+void tb_opening_update(struct tb_opening *o)
 {
     const struct tb_place *p = &o->place;
     bool through = p->mode == TB_MODE_PERSISTENT_SYNC || (!p->scratch && tb_client_is_closed(o->e));
@@ -156,7 +133,7 @@ static void update_record(struct opening *o)
 }
 
 /* What other nodes committed by now this open sees. A coherent file is read from the PFS, so all of it goes there. */
-static int look(struct opening *o)
+static int look(struct tb_opening *o)
 {
     tb_engine *e = o->e;
     struct tb_told told;
@@ -169,7 +146,7 @@ static int look(struct opening *o)
 }
 
 /* The size of a coherent file is known to the kernel only, so the backing file's is looked at too. */
-static int cut(struct opening *o)
+static int cut(struct tb_opening *o)
 {
     if (!o->cut || !(o->e->region.files[o->file].size || o->id.size))
         return 0;
@@ -181,16 +158,16 @@ static int cut(struct opening *o)
 }
 
 /* With several nodes only the PFS knows the end of a file, so O_APPEND makes it coherent. */
-static int join_other_nodes(struct opening *o)
+static int join_other_nodes(struct tb_opening *o)
 {
     return o->flags & O_APPEND && o->e->header->config.several_nodes ? tb_engine_make_coherent(o->e, o->fd) : 0;
 }
 
 /* Bind: the descriptor gets an open description.  A full table is an error: passing through would mix old and new bytes. */
-static int bind_it(struct opening *o)
+static int bind_it(struct tb_opening *o)
 {
     assert(o->fd >= 0 && o->e->region.files[o->file].n_open);
-    update_record(o);
+    tb_opening_update(o);
     int rc = look(o);
     rc = rc ? rc : cut(o);
     rc = rc ? rc : bind(o->e, o->fd, o->file, o->flags, o->path);
@@ -198,18 +175,18 @@ static int bind_it(struct opening *o)
     return rc ? rc : join_other_nodes(o);
 }
 
-static int pass_through(struct opening *o, enum what_it_is is)
+static int pass_through(struct tb_opening *o, enum tb_opened is)
 {
-    int rc = is == UNKNOWN ? tb_shared_settle_identity(o->e, &o->id) : 0;
+    int rc = is == TB_OPENED_UNKNOWN ? tb_shared_settle_identity(o->e, &o->id) : 0;
     if (rc)
         return rc;
-    if (is == UNKNOWN && o->place.waits && !o->id.size)
+    if (is == TB_OPENED_UNKNOWN && o->place.waits && !o->id.size)
         return publish_unknown(o->e, &o->place);
-    return o->cut && is != IRREGULAR ? TB_IO(o->place.io, ftruncate, o->fd, 0) : 0;
+    return o->cut && is != TB_OPENED_IRREGULAR ? TB_IO(o->place.io, ftruncate, o->fd, 0) : 0;
 }
 
 /* Field by field: to clear all of it, with room for a path, would cost as much as a system call. */
-static void begin(struct opening *o, struct tb_io *io, const char *path, int flags, mode_t mode)
+static void begin(struct tb_opening *o, struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     o->e = tb_layer_engine(io);
     o->path = path;
@@ -217,20 +194,48 @@ static void begin(struct opening *o, struct tb_io *io, const char *path, int fla
     o->flags = flags;
     o->mode = mode;
     o->cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
+    o->place_flags = 0;
     o->is_bound = false;
+}
+
+/* The file is open, and its record is to be known at once. */
+static int finish(struct tb_opening *o, struct tb_io *io)
+{
+    enum tb_opened is = tb_opening_know(o);
+    int rc = is == TB_OPENED_KNOWN ? bind_it(o) : pass_through(o, is);
+    assert(rc <= 0 && (!o->is_bound || is == TB_OPENED_KNOWN));
+    struct tb_io *closer = o->is_bound ? io : o->place.io;
+    if (rc)
+        TB_IO(closer, close, o->fd);
+    return rc ? rc : o->fd;
+}
+
+/* A link at the end of the name would hide which name the file has, so it is not followed: TB_NOT_LATE, as where the open can't be late. */
+#define TB_NOT_LATE INT_MIN
+
+static int open_late(struct tb_io *io, const char *path, int flags, mode_t mode)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_opening *o = tb_late_begin(e, path, flags);
+    if (!o)
+        return TB_NOT_LATE;
+    begin(o, io, o->path, flags, mode);
+    o->place_flags = O_NOFOLLOW;
+    int fd = open_it(o);
+    if (fd >= 0 && tb_late_keep(e, o))
+        return fd;
+    fd = fd >= 0 ? finish(o, io) : fd == -ELOOP ? TB_NOT_LATE : fd;
+    tb_late_end(e);
+    return fd;
 }
 
 int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
-    struct opening o;
+    struct tb_opening o;
+    int fd = open_late(io, path, flags, mode);
+    if (fd != TB_NOT_LATE)
+        return fd;
     begin(&o, io, path, flags, mode);
-    if (open_it(&o) < 0)
-        return o.fd;
-    enum what_it_is is = know(&o);
-    int rc = is == KNOWN ? bind_it(&o) : pass_through(&o, is);
-    assert(rc <= 0 && (!o.is_bound || is == KNOWN));
-    struct tb_io *closer = o.is_bound ? io : o.place.io;
-    if (rc)
-        TB_IO(closer, close, o.fd);
-    return rc ? rc : o.fd;
+    fd = open_it(&o);
+    return fd < 0 ? fd : finish(&o, io);
 }

@@ -84,9 +84,13 @@ uint32_t tb_client_take_slot(tb_engine *e, uint32_t n)
             e->region.clients[i].image = tb_process_image(getpid());
             e->region.clients[i].waits.pid = 0;
             e->region.clients[i].n_moving = 0;
+            e->region.clients[i].late = 0;
+            e->region.clients[i].n_changes = 0;
             e->region.clients[i].tells_calls = false;
             e->region.clients[i].calls_first = e->region.clients[i].calls_others = 0;
             e->region.clients[i].directory = 0;
+            if (i >= h->registry.n_used)
+                h->registry.n_used = i + 1;
             e->region.clients[i].pid = getpid();
             slot = i;
         }

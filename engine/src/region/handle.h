@@ -85,6 +85,7 @@ struct tb_engine {
     pthread_mutex_t fork_lock;
     _Atomic(_Atomic uint32_t *) fds[TB_FD_PIECES]; /* descriptor -> open description + 1 */
     _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */
+    struct tb_late *late;                          /* its open that does not know its file yet: layer/late.c */
     struct tb_reader *readers;                     /* what this process knows of each description: tiering/stream.h */
     _Atomic uint8_t *mapped;                       /* a bit for each window of the region: this process has mapped its pages */
     struct tb_background *background;

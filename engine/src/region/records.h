@@ -79,7 +79,7 @@ enum tb_file_flag {
     TB_FILE_TIED = 32,        /* reported identity mismatch: bytes are kept, not flushed */
     TB_FILE_CUTTING = 64,     /* its length is being set: writes wait, see layer/end.h */
     TB_FILE_HELD = 128,       /* being cut or renamed: no journal record is made of it now */
-    TB_FILE_OTHER_MODE = 512, /* SYNC is not what its prefix says: until the last close (layer/override.c) */
+    TB_FILE_OTHER_MODE = 512, /* SYNC is not what its prefix says: until the last close (instance/asked.c) */
     TB_FILE_FSYNC_PFS = 1024, /* fsync promises the PFS: until the last close */
     TB_FILE_WAITING = 2048,   /* takes its place at its first flush: namespace/deferred.h */
     TB_FILE_OVERFLOWN = 4096, /* bytes past its end went to the backing file, which may be longer than a killed writer said */
@@ -190,7 +190,8 @@ _Static_assert(sizeof(struct tb_name) == 64, "a node is one cache line");
  * One open description.
  * Owner: layer/descriptions.c.  Lock: the offset stripe for `offset` of a shared one; else none, each field is atomic.
  * Invariants:
- *   magic = TB_OPEN_MAGIC  =>  a client's bit is set in its holders, and its file's n_open counts it once
+ *   magic = TB_OPEN_MAGIC  =>  a client's bit is set in its holders, and its file's n_open, if it knows one, counts it once
+ *   file goes from NONE to a file once in its life, and back when it ends
  *   shared is set once in its life, and the low bits of ended_by
  *   ended_by = 2^15 * (lives so far) + (0: it has holders, else slot + 1 of the client that closes it for all).  A client that
  *   looked at an earlier life can't end this one: it changes the word only from the value that it saw.
@@ -199,7 +200,7 @@ _Static_assert(sizeof(struct tb_name) == 64, "a node is one cache line");
 
 struct tb_open {
     _Atomic uint32_t magic; /* 0: free */
-    uint32_t file;          /* TB_NONE: it is being closed, and counts no more for its file */
+    _Atomic uint32_t file;  /* TB_NONE: it does not know its file yet (layer/late.c), or is being closed and counts no more for it */
     _Atomic uint64_t offset;
     _Atomic int flags;          /* as given to open */
     _Atomic bool shared;        /* with a forked process */
@@ -260,6 +261,8 @@ struct tb_client {
     /* It counts its calls that are under way, of its first thread and of the others: instance/client.c. Else these say nothing. */
     _Atomic bool tells_calls;
     _Atomic uint32_t calls_first, calls_others;
+    _Atomic uint64_t late;      /* its open description that does not know its file yet: layer/late.c */
+    _Atomic uint32_t n_changes; /* its calls under way that take names: struct tb_changes */
     _Atomic uint32_t n_moving;  /* its threads that take a description from the free list or give one back: layer/descriptions.c */
     _Atomic uint32_t directory; /* node + 1 of the tree of names that it keeps in use, 0: none; under names.lock: file/name_tree.c */
     struct tb_transfers first[TB_MAX_TIERS];  /* of each tier: what the first thread of the process moved, stored by it alone */

@@ -50,7 +50,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 29u
+#define TB_REGION_VERSION 30u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -87,6 +87,7 @@ struct tb_daemon_life {
 struct tb_registry {
     struct tb_lock lock;
     _Atomic bool closed; /* no program registers, as long as a process ends the instance: tb_client_is_closed */
+    _Atomic uint32_t n_used; /* slots that were ever in use: those above it are free */
 };
 
 /*
@@ -125,6 +126,17 @@ struct tb_names {
     _Atomic uint32_t renamer;   /* client slot + 1 that renames a directory, 0 none */
     _Atomic uint32_t n_renames; /* of directories, done */
 };
+
+/*
+ * Removals and renames. An open description that does not know its file yet remembers `ended`: if `begun` is still the
+ * same when it learns the file, its name leads to it.
+ * Owner: layer/names.c.  No lock.
+ * Invariants, at rest: ended = begun.  A killed client's are ended by repair, unless it was killed while it counted: then they stay apart,
+ * and no description learns its file late any more
+ */
+struct tb_changes {
+    _Atomic uint32_t begun, ended;
+} __attribute__((aligned(64)));
 
 /*
  * Fragments that no buffer uses: a list by the first word of each.
@@ -387,6 +399,7 @@ struct tb_header {
     struct tb_registry registry;
     struct tb_queue queue;
     struct tb_names names;
+    struct tb_changes changes;
     struct tb_fragments fragments;
     struct tb_files files;
     struct tb_free_opens opens;

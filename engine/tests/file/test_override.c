@@ -58,6 +58,7 @@ static void write_through_is_for_all_until_the_last_close(void **state)
     int fd = open_f(&x), theirs = TB_IO(io, open, fixture_path(&x, "f"), O_RDWR, 0);
     write_f(&x, fd, "one");
     assert_false(pfs_has(&x, "one"));
+    tb_engine_know(other, theirs);
     assert_int_equal(tb_engine_set_mode(x.engine, fd, TB_MODE_PERSISTENT_SYNC), 0);
     assert_true(pfs_has(&x, "one")); /* what was dirty went first */
     assert_promise(&x, fd, TB_MODE_PERSISTENT_SYNC, TB_FSYNC_TIER);

@@ -191,6 +191,7 @@ int make(struct scene *s, const char *name)
 {
     int fd = TB_IO(s->x.io, open, fixture_path(&s->x, name), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
+    tb_engine_know(s->x.engine, fd);
     return fd;
 }
 

@@ -150,9 +150,11 @@ static void prefetching_evicts_nothing_hotter(void **state)
     int hot = open_file(&x, "hot"), fd = TB_IO(x.io, open, fixture_path(&x, "long"), O_RDONLY, 0);
     for (size_t at = 0; at < BYTES / 2; at += 65536)
         read_range(&x, hot, at, 65536, 12); /* staged in */
-    uint32_t file = tb_open_of(x.engine, hot)->file;
+    const struct tb_open *description = tb_open_of(x.engine, hot);
+    assert_non_null(description);
+    uint32_t file = description->file;
     assert_int_equal(x.engine->region.files[file].n_buffers, 4);
-    tb_reader_close(x.engine, (uint32_t)(tb_open_of(x.engine, hot) - x.engine->region.opens));
+    tb_reader_close(x.engine, (uint32_t)(description - x.engine->region.opens));
     for (size_t at = 0; at < 4 * BYTES; at += 32768) {
         read_range(&x, fd, at, 32768, 13);
         prefetch_all(&x, &p);

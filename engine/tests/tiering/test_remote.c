@@ -19,6 +19,7 @@
 #include "config/placement.h"
 #include "instance/drain.h"
 #include "io/identity.h"
+#include "layer/descriptions.h"
 #include "layer/repair.h"
 #include "placement/placement.h"
 #include "recovery/recover.h"
@@ -116,13 +117,12 @@ static void share_memory(void)
 
 static void open_file(struct scene *s)
 {
-    struct tb_identity id;
     s->x.engine->borrow = &by_test;
     s->fd = TB_IO(s->x.io, open, fixture_path(&s->x, "file"), O_RDWR | O_CREAT, 0600);
     assert_true(s->fd >= 0);
-    assert_int_equal(tb_identity_of_fd(s->fd, &id), 0);
-    s->file = tb_file_find(s->x.engine, &id);
-    assert_int_not_equal(s->file, TB_NONE);
+    const struct tb_open *description = tb_open_of(s->x.engine, s->fd);
+    assert_non_null(description);
+    s->file = description->file;
 }
 
 /* `rate`: of the remote tier's model, in bytes a second; 0: it has none. */

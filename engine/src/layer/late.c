@@ -1,0 +1,293 @@
+/*
+ * Late opens. A program that opens a file and closes it again pays for no more than the kernel's calls: which file it is,
+ * and its record, are asked for when the descriptor is used first. Until then its open description knows no file.
+ *
+ * One open of a process can be late at a time. The low half of `late` of its slot says what is under way:
+ *
+ *   0              none
+ *   OPENING        one that may become late
+ *   number + 1     the description that is late; the high half is its name, as a number, or ANY: it may have another one now
+ *   LEARNING       its file is being learned, or it is being closed
+ *
+ * Who moves it away from 0 or from a number has e->late for itself until it stores the next value.
+ *
+ * A file with a late open may have no record, or one that does not count it, so nothing would keep the bytes of a record
+ * for it. Two rules see to that. A process that takes a file's name, where another process may have a late open of it, has the
+ * bytes flushed first, and what is written after that goes to the backing file (layer/names.c). A description that learns of a file
+ * without a name does the same. Whether the name still leads to the file is asked where any name has gone or changed
+ * meanwhile (struct tb_changes).
+ *
+ * Who takes a name counts that first, and then looks for late opens; who opens stores its name first, and then looks whether any
+ * name has gone meanwhile. So one of the two sees the other.
+ *
+ * The description is kept for the next late open. So such an open and close takes nothing from the region's free list.
+ *
+ * Limits: an open is not late that empties its file, gives it a deferred name, or follows a link with the last part of its name;
+ * nor in write-through mode, nor with several nodes, where an open looks at what the others committed. A thread that opens while another
+ * one does is not late.
+ */
+#include "layer/late.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/kill_point.h"
+#include "buffer/of_file.h"
+#include "layer/descriptions.h"
+#include "layer/open.h"
+#include "region/mix.h"
+#include "tiering/stream.h"
+
+#define OPENING UINT32_MAX
+#define LEARNING (UINT32_MAX - 1)
+#define ANY 0u
+#define STRANGE_LOOKS 100 /* then a late description is not this process's */
+
+struct tb_late {
+    uint32_t spare;     /* the description that late opens use; TB_NONE: there is none yet */
+    uint32_t n_changes; /* struct tb_changes, before the file was opened */
+    struct tb_opening opening;
+    char path[PATH_MAX];
+};
+
+static _Thread_local bool learns; /* this thread does: a signal's handler in it must not wait for that */
+
+int tb_late_new(tb_engine *e)
+{
+    e->late = calloc(1, sizeof(*e->late));
+    if (e->late)
+        e->late->spare = TB_NONE;
+    return e->late ? 0 : -ENOMEM;
+}
+
+static _Atomic uint64_t *word_of(const tb_engine *e)
+{
+    assert(e->slot < e->region.n_clients);
+    return &e->region.clients[e->slot].late;
+}
+
+static uint32_t state_of(const tb_engine *e)
+{
+    return (uint32_t)*word_of(e);
+}
+
+static void set_state(const tb_engine *e, uint32_t state)
+{
+    atomic_store_explicit(word_of(e), state, memory_order_release);
+}
+
+/* From one state to another; its name may become ANY in between. */
+static bool move_state(const tb_engine *e, uint32_t from, uint32_t to)
+{
+    uint64_t word = *word_of(e);
+    while ((uint32_t)word == from)
+        if (atomic_compare_exchange_weak(word_of(e), &word, to))
+            return true;
+    return false;
+}
+
+/* A child of a fork that nothing told of shares its parent's slot: then the state can be the other one's. */
+static bool is_own(const tb_engine *e, uint32_t state)
+{
+    return state && state < LEARNING && state == e->late->spare + 1;
+}
+
+/* The last part of a path: renames of directories and links to them do not change it. Never ANY. */
+static uint32_t number_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    uint64_t number = 0, part = 0;
+    size_t left = strlen(name);
+    for (; left >= sizeof(part); name += sizeof(part), left -= sizeof(part)) {
+        memcpy(&part, name, sizeof(part));
+        number = (number ^ part) * 0x9e3779b97f4a7c15ull;
+        number ^= number >> 32;
+    }
+    part = 0;
+    memcpy(&part, name, left);
+    number = tb_mix64(number ^ part);
+    return (uint32_t)number | 1;
+}
+
+static bool leads_to(const struct tb_opening *o)
+{
+    struct tb_identity there;
+    return tb_identity_of_path(o->place.io, o->place.path, &there) == 0 && there.inode == o->id.inode && there.device == o->id.device;
+}
+
+/* Of a directory, a device, or where the tables are full. */
+static void pass_through(tb_engine *e)
+{
+    tb_open_detach(e, e->late->opening.fd);
+}
+
+/* Other late opens of a file that nothing leads to must find the bytes in it: no record would stay for them. */
+static void keep_in_backing(const struct tb_opening *o, bool moved)
+{
+    if (!o->id.links || (moved && !leads_to(o)))
+        tb_engine_make_coherent(o->e, o->fd);
+}
+
+/* `e->late` is this thread's. A handler of a signal may have done it all in between: then its file stays. */
+static void learn(tb_engine *e)
+{
+    struct tb_late *l = e->late;
+    struct tb_opening *o = &l->opening;
+    uint32_t open = l->spare, none = TB_NONE;
+    bool moved = e->header->changes.begun != l->n_changes;
+    if (tb_opening_know(o) != TB_OPENED_KNOWN) {
+        pass_through(e);
+        return;
+    }
+    uint32_t file = o->file;
+    tb_opening_update(o);
+    tb_reader_open(e, open, o->path);
+    TB_STEP("late open knows its file");
+    if (!atomic_compare_exchange_strong(&e->region.opens[open].file, &none, file)) {
+        if (tb_file_put(e, file))
+            tb_file_forget(e, file);
+        return;
+    }
+    l->spare = TB_NONE;
+    keep_in_backing(o, moved);
+}
+
+/* False: another thread has begun to, or closes it. */
+static bool learn_first(tb_engine *e, uint32_t state)
+{
+    if (!is_own(e, state) || !move_state(e, state, LEARNING))
+        return false;
+    learns = true;
+    learn(e);
+    learns = false;
+    set_state(e, 0);
+    return true;
+}
+
+/* The caller's descriptor has a description without a file. In a child that nothing told of its fork it is the parent's. */
+struct tb_open *tb_late_known(tb_engine *e, int fd)
+{
+    for (int look = 0; look < STRANGE_LOOKS;) {
+        uint32_t bound = *tb_open_slot(e, fd), state = state_of(e);
+        if (!bound)
+            return NULL;
+        if (e->region.opens[bound - 1].file != TB_NONE)
+            return &e->region.opens[bound - 1];
+        if (state == LEARNING && learns)
+            learn(e);
+        else if (state != bound || !learn_first(e, state)) {
+            look += state != LEARNING;
+            sched_yield();
+        }
+    }
+    tb_open_detach(e, fd);
+    return NULL;
+}
+
+void tb_late_learn(tb_engine *e)
+{
+    while (e->slot != TB_NONE && !e->passes_through) {
+        uint32_t state = state_of(e);
+        if (state == LEARNING ? learns : !is_own(e, state))
+            return;
+        if (state == LEARNING)
+            sched_yield();
+        else
+            learn_first(e, state);
+    }
+}
+
+void tb_engine_know(tb_engine *e, int fd)
+{
+    tb_open_of(e, fd);
+}
+
+void tb_late_forget(tb_engine *e)
+{
+    e->late->spare = TB_NONE;
+}
+
+static bool may_be_late(const tb_engine *e, int flags)
+{
+    return e->slot != TB_NONE && !e->passes_through && !e->header->config.several_nodes && !(flags & (O_TRUNC | O_PATH | O_DIRECTORY));
+}
+
+struct tb_opening *tb_late_begin(tb_engine *e, const char *path, int flags)
+{
+    struct tb_late *l = e->late;
+    size_t n = strlen(path);
+    uint32_t state = may_be_late(e, flags) ? state_of(e) : OPENING;
+    if (n >= sizeof(l->path) || state >= LEARNING || (state && !learn_first(e, state)) || !move_state(e, 0, OPENING))
+        return NULL;
+    l->n_changes = e->header->changes.ended;
+    memcpy(l->path, path, n + 1);
+    l->opening.path = l->path;
+    return &l->opening;
+}
+
+/* A description that got a file is no spare: a child that nothing told of its fork may have given it one. */
+static bool has_spare(tb_engine *e, int flags)
+{
+    struct tb_late *l = e->late;
+    if (l->spare == TB_NONE || e->region.opens[l->spare].file != TB_NONE)
+        l->spare = tb_open_new(e, TB_NONE, flags);
+    if (l->spare == TB_NONE)
+        return false;
+    atomic_store_explicit(&e->region.opens[l->spare].flags, flags, memory_order_relaxed);
+    return true;
+}
+
+/* A name that went while the file was opened, or goes now, may have had it: then it is known at once, as far as can be. */
+bool tb_late_keep(tb_engine *e, struct tb_opening *o)
+{
+    const struct tb_place *p = &o->place;
+    if (!p->managed || p->waits || p->mode == TB_MODE_PERSISTENT_SYNC || !has_spare(e, o->flags) || tb_open_bind(e, o->fd, e->late->spare))
+        return false;
+    uint32_t state = e->late->spare + 1;
+    atomic_store(word_of(e), (uint64_t)number_of(p->path) << 32 | state);
+    if (e->header->changes.begun == e->late->n_changes || !move_state(e, state, OPENING))
+        return true;
+    tb_open_detach(e, o->fd);
+    return false;
+}
+
+void tb_late_end(tb_engine *e)
+{
+    set_state(e, 0);
+}
+
+struct tb_io *tb_late_unbind(tb_engine *e, int fd)
+{
+    const _Atomic uint32_t *slot = tb_open_slot(e, fd);
+    uint32_t bound = slot && e->slot != TB_NONE ? *slot : 0;
+    if (!bound || !is_own(e, bound) || !move_state(e, bound, LEARNING))
+        return NULL;
+    struct tb_io *io = e->late->opening.place.io;
+    tb_open_detach(e, fd);
+    set_state(e, 0);
+    return io;
+}
+
+/* True: it may be of a file of that name. From then on it may have any name. */
+static bool take_name(_Atomic uint64_t *late, uint32_t name)
+{
+    uint64_t word = *late;
+    while (word && (uint32_t)word < LEARNING && (word >> 32 == name || word >> 32 == ANY))
+        if (atomic_compare_exchange_weak(late, &word, (uint32_t)word))
+            return true;
+    return false;
+}
+
+/* A dead client counts until it is repaired. */
+bool tb_late_take_name(tb_engine *e, const char *path)
+{
+    uint32_t name = number_of(path);
+    bool taken = false;
+    for (uint32_t i = 0; i < e->header->registry.n_used; i++)
+        if (i != e->slot && e->region.clients[i].pid)
+            taken |= take_name(&e->region.clients[i].late, name);
+    return taken;
+}
