@@ -24,8 +24,8 @@ static bool is_dots_or_empty(const char *part)
 /* No "." or "..", no double slash and none at the end: then the name needs no normalising, which most don't. */
 static bool is_plain(const char *path)
 {
-    for (const char *p = path; *p; p++)
-        if (*p == '/' && is_dots_or_empty(p + 1))
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/'))
+        if (is_dots_or_empty(slash + 1))
             return false;
     return true;
 }
@@ -187,26 +187,32 @@ static const char *name_of(tb_engine *e, int dirfd, const char *path, struct tb_
  * Without the engine: calls from inside it, and pointers that are no strings. errno stays as it
  * was, for a name that is not managed goes to libc as if this had not been asked.
  */
-bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
+const char *tb_path_look(int dirfd, const char *path, struct tb_path *out)
 {
     if (tb_inside || !is_string(path))
-        return false;
+        return NULL;
     tb_engine *e = tb_adapter_foreign() ? tb_adapter_foreign() : tb_adapter_engine();
     if (!e)
-        return false;
+        return NULL;
     int saved = errno;
     tb_enter();
     const char *name = name_of(e, dirfd, path, out);
     if (name)
         tb_arrival_await(name);
     bool found = name && (out->io = tb_engine_route(e, name, &out->mode)) && is_served(path, name, out);
-    if (found && name == path)
-        strcpy(out->path, path);
     if (found && tb_adapter_foreign() && out->mode != TB_MODE_BYPASS)
         tb_end_program(path, "its instance runs in another PID namespace, or clone made this process");
     tb_leave();
     errno = saved;
-    return found && !tb_adapter_foreign();
+    return found && !tb_adapter_foreign() ? name : NULL;
+}
+
+bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
+{
+    const char *name = tb_path_look(dirfd, path, out);
+    if (name && name != out->path)
+        strcpy(out->path, name);
+    return name != NULL;
 }
 
 bool tb_path_real_of(int *at, const char **path, unsigned use, struct tb_path *p)

@@ -16,7 +16,9 @@ struct tb_path {
     char path[PATH_MAX];
     char real[PATH_MAX]; /* room for tb_path_real */
 };
-/* False: not managed, use libc with the caller's own arguments. */
+/* The absolute name, in out->path or as it was given. NULL: not managed, use libc with the caller's own arguments. */
+const char *tb_path_look(int dirfd, const char *path, struct tb_path *out);
+/* The same, in out->path. */
 bool tb_path_find(int dirfd, const char *path, struct tb_path *out);
 /* The absolute name alone, PATH_MAX bytes; false where it can't be said. */
 bool tb_path_name(int dirfd, const char *path, char *out);

@@ -27,11 +27,12 @@
 static int open_at(int dirfd, const char *path, int flags, mode_t mode)
 {
     struct tb_path p;
-    if (!tb_path_find(dirfd, path, &p))
-        return REAL(openat)(dirfd, path, flags, mode);
     if ((flags & O_TMPFILE) == O_TMPFILE)
-        return tb_path_real_of(&dirfd, &path, TB_NAME_ENTER, &p) ? REAL(openat)(dirfd, path, flags, mode) : -1;
-    int fd = (int)TB_CALL(p.io, open, p.path, flags, mode);
+        return tb_path_real(&dirfd, &path, TB_NAME_ENTER, &p) ? REAL(openat)(dirfd, path, flags, mode) : -1;
+    const char *name = tb_path_look(dirfd, path, &p);
+    if (!name)
+        return REAL(openat)(dirfd, path, flags, mode);
+    int fd = (int)TB_CALL(p.io, open, name, flags, mode);
     if (fd < 0 || flags & (O_DIRECTORY | O_PATH) || tb_fd_adopt(fd, p.io) == 0)
         return fd;
     int saved = errno;

@@ -219,6 +219,18 @@ static void open_and_close(void *arg)
     }
 }
 
+/* An open whose file must be known, as that of most programs. */
+static void open_use_and_close(void *arg)
+{
+    struct bench *b = arg;
+    char byte;
+    for (int i = 0; i < OPENS; i++) {
+        int fd = open(b->path, O_RDWR);
+        if (fd < 0 || read(fd, &byte, 1) != 1 || close(fd) != 0)
+            fail("%s: open, read and close %s", b->name, b->path);
+    }
+}
+
 static void open_file(struct bench *b)
 {
     b->fd = open(b->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -323,6 +335,7 @@ static const struct bench_case {
     {"write-1m", make_file, write_large, false},
     {"read-1m", make_file, read_large, false},
     {"open-close", make_file, open_and_close, false},
+    {"open-read-close", make_file, open_use_and_close, false},
     {"fill", open_file, write_large, false},
     {"reread", open_input, read_large, false},
     {"phase", no_file, write_phase, false},

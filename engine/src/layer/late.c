@@ -47,13 +47,14 @@
 #define STRANGE_LOOKS 100 /* then a late description is not this process's */
 
 struct tb_late {
-    uint32_t spare;     /* the description that late opens use; TB_NONE: there is none yet */
-    uint32_t n_changes; /* struct tb_changes, before the file was opened */
+    _Atomic uint32_t spare; /* the description that late opens use; TB_NONE: there is none yet */
+    uint32_t n_changes;     /* struct tb_changes, before the file was opened */
     struct tb_opening opening;
     char path[PATH_MAX];
 };
 
-static _Thread_local bool learns; /* this thread does: a signal's handler in it must not wait for that */
+/* What this thread does while the state is LEARNING: a signal's handler in it must not wait for that. */
+static _Thread_local enum { NOTHING, LEARNS, CLOSES } doing;
 
 int tb_late_new(tb_engine *e)
 {
@@ -160,9 +161,9 @@ static bool learn_first(tb_engine *e, uint32_t state)
 {
     if (!is_own(e, state) || !move_state(e, state, LEARNING))
         return false;
-    learns = true;
+    doing = LEARNS;
     learn(e);
-    learns = false;
+    doing = NOTHING;
     set_state(e, 0);
     return true;
 }
@@ -172,11 +173,11 @@ struct tb_open *tb_late_known(tb_engine *e, int fd)
 {
     for (int look = 0; look < STRANGE_LOOKS;) {
         uint32_t bound = *tb_open_slot(e, fd), state = state_of(e);
-        if (!bound)
+        if (!bound || (state == LEARNING && doing == CLOSES))
             return NULL;
         if (e->region.opens[bound - 1].file != TB_NONE)
             return &e->region.opens[bound - 1];
-        if (state == LEARNING && learns)
+        if (state == LEARNING && doing == LEARNS)
             learn(e);
         else if (state != bound || !learn_first(e, state)) {
             look += state != LEARNING;
@@ -191,7 +192,7 @@ void tb_late_learn(tb_engine *e)
 {
     while (e->slot != TB_NONE && !e->passes_through) {
         uint32_t state = state_of(e);
-        if (state == LEARNING ? learns : !is_own(e, state))
+        if (state == LEARNING ? doing != NOTHING : !is_own(e, state))
             return;
         if (state == LEARNING)
             sched_yield();
@@ -215,16 +216,13 @@ static bool may_be_late(const tb_engine *e, int flags)
     return e->slot != TB_NONE && !e->passes_through && !e->header->config.several_nodes && !(flags & (O_TRUNC | O_PATH | O_DIRECTORY));
 }
 
-struct tb_opening *tb_late_begin(tb_engine *e, const char *path, int flags)
+struct tb_opening *tb_late_begin(tb_engine *e, int flags)
 {
     struct tb_late *l = e->late;
-    size_t n = strlen(path);
     uint32_t state = may_be_late(e, flags) ? state_of(e) : OPENING;
-    if (n >= sizeof(l->path) || state >= LEARNING || (state && !learn_first(e, state)) || !move_state(e, 0, OPENING))
+    if (state >= LEARNING || (state && !learn_first(e, state)) || !move_state(e, 0, OPENING))
         return NULL;
     l->n_changes = e->header->changes.ended;
-    memcpy(l->path, path, n + 1);
-    l->opening.path = l->path;
     return &l->opening;
 }
 
@@ -240,18 +238,27 @@ static bool has_spare(tb_engine *e, int flags)
     return true;
 }
 
-/* A name that went while the file was opened, or goes now, may have had it: then it is known at once, as far as can be. */
+/* Only hints ask for the program's path later. */
+static void keep_path(tb_engine *e, struct tb_opening *o)
+{
+    o->path = e->header->config.n_hints ? strcpy(e->late->path, o->path) : o->place.path;
+}
+
+/*
+ * A name that went while the file was opened, or goes now, may have had it: then it is known at once, as far as can be. From the store
+ * on e->late can be another thread's, whose open makes this one known.
+ */
 bool tb_late_keep(tb_engine *e, struct tb_opening *o)
 {
     const struct tb_place *p = &o->place;
     if (!p->managed || p->waits || p->mode == TB_MODE_PERSISTENT_SYNC || !has_spare(e, o->flags) || tb_open_bind(e, o->fd, e->late->spare))
         return false;
-    uint32_t state = e->late->spare + 1;
+    keep_path(e, o);
+    uint32_t state = e->late->spare + 1, n_changes = e->late->n_changes;
     atomic_store(word_of(e), (uint64_t)number_of(p->path) << 32 | state);
-    if (e->header->changes.begun == e->late->n_changes || !move_state(e, state, OPENING))
-        return true;
-    tb_open_detach(e, o->fd);
-    return false;
+    if (e->header->changes.begun != n_changes)
+        learn_first(e, state);
+    return true;
 }
 
 void tb_late_end(tb_engine *e)
@@ -265,8 +272,10 @@ struct tb_io *tb_late_unbind(tb_engine *e, int fd)
     uint32_t bound = slot && e->slot != TB_NONE ? *slot : 0;
     if (!bound || !is_own(e, bound) || !move_state(e, bound, LEARNING))
         return NULL;
+    doing = CLOSES;
     struct tb_io *io = e->late->opening.place.io;
     tb_open_detach(e, fd);
+    doing = NOTHING;
     set_state(e, 0);
     return io;
 }

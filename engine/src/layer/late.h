@@ -13,7 +13,7 @@ struct tb_opening; /* layer/open.h */
 /*
  * Begin an open: may it be late? Then the caller opens into what it gets, and calls keep; NULL: no.
  */
-struct tb_opening *tb_late_begin(tb_engine *e, const char *path, int flags);
+struct tb_opening *tb_late_begin(tb_engine *e, int flags);
 /* The descriptor is open. True: it is bound, and late. False: the open goes on; tb_late_end comes after it. */
 bool tb_late_keep(tb_engine *e, struct tb_opening *o);
 void tb_late_end(tb_engine *e);

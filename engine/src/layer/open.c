@@ -216,10 +216,10 @@ static int finish(struct tb_opening *o, struct tb_io *io)
 static int open_late(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     tb_engine *e = tb_layer_engine(io);
-    struct tb_opening *o = tb_late_begin(e, path, flags);
+    struct tb_opening *o = tb_late_begin(e, flags);
     if (!o)
         return TB_NOT_LATE;
-    begin(o, io, o->path, flags, mode);
+    begin(o, io, path, flags, mode);
     o->place_flags = O_NOFOLLOW;
     int fd = open_it(o);
     if (fd >= 0 && tb_late_keep(e, o))

@@ -86,7 +86,7 @@ struct tb_daemon_life {
  */
 struct tb_registry {
     struct tb_lock lock;
-    _Atomic bool closed; /* no program registers, as long as a process ends the instance: tb_client_is_closed */
+    _Atomic bool closed;     /* no program registers, as long as a process ends the instance: tb_client_is_closed */
     _Atomic uint32_t n_used; /* slots that were ever in use: those above it are free */
 };
 

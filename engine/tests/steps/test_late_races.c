@@ -128,11 +128,8 @@ static void opens_are_late_after_a_repair(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        scene_test(opened_while_its_name_goes),
-        scene_test(used_by_a_handler_while_learned),
-        scene_test(learned_for_another_open),
-        scene_test(its_process_is_killed),
-        scene_test(opens_are_late_after_a_repair),
+        scene_test(opened_while_its_name_goes), scene_test(used_by_a_handler_while_learned), scene_test(learned_for_another_open),
+        scene_test(its_process_is_killed),      scene_test(opens_are_late_after_a_repair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
