@@ -104,6 +104,7 @@ static void give_record(tb_engine *e, uint32_t i)
     assert(e->region.files[i].magic == 0 && e->region.files[i].n_open == 0 && e->region.files[i].n_buffers == 0);
     tb_lock_take(&h->files.lock);
     e->region.files[i].next = h->files.free;
+    h->files.n_freed++;
     TB_STEP("file given");
     h->files.free = i;
     TB_STEP("file free");
@@ -195,8 +196,9 @@ static uint32_t find_locked(tb_engine *e, const struct tb_identity *id)
  * without it is not found. If killed before, it is lost until the instance ends; between the
  * two, the next holder of the stripe frees it.
  */
-static int make_record(tb_engine *e, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
+static int make_record(tb_engine *e, int fd, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
 {
+    struct tb_identity now;
     uint32_t i = take_record(e);
     if (i == TB_NONE)
         return -ENFILE;
@@ -211,6 +213,8 @@ static int make_record(tb_engine *e, const struct tb_identity *id, const char *p
         return rc;
     }
     e->note_name(e, f, path);
+    if (e->header->files.n_freed != id->n_freed && tb_identity_of_fd(fd, &now) == 0)
+        id = &now; /* its record may have been flushed and freed since it was asked */
     f->device = id->device;
     f->inode = id->inode;
     f->birth_ns = id->birth_ns;
@@ -305,7 +309,7 @@ int tb_file_try_get(tb_engine *e, int fd, const struct tb_identity *id, const ch
         return rc;
     int stripe = lock_stripe(e, bucket_of(e, id->device, id->inode) % TB_STRIPES);
     *out = find_locked(e, id);
-    rc = *out == TB_NONE                                             ? make_record(e, id, path, flags, out)
+    rc = *out == TB_NONE                                             ? make_record(e, fd, id, path, flags, out)
        : believe_backing(e, &e->region.files[*out], fd, id, dropped) ? 0
                                                                      : TB_FILE_IS_OLD;
     if (!rc)

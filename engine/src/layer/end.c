@@ -19,7 +19,10 @@
 #include "flush/backing.h"
 #include "io/identity.h"
 #include "journal/journal.h"
+#include "layer/layer.h"
 #include "layer/names.h"
+#include "namespace/named.h"
+#include "namespace/resolve.h"
 #include "region/counters.h"
 #include "shared/commit.h"
 #include "shared/local.h"
@@ -259,4 +262,64 @@ void tb_end_repair(tb_engine *e)
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++)
         if (is_cutting(e, i))
             try_go_on(e, i);
+}
+
+/* Without the claim the record could have become another file's since it was looked up, which would get this name: -EAGAIN. */
+static int take_name_claimed(tb_engine *e, uint32_t file, const struct tb_place *p, struct tb_identity *id)
+{
+    if (!tb_is_shared(e, &e->region.files[file]))
+        return 0;
+    int rc = tb_named_claim(e, file, p, id);
+    if (rc)
+        return rc;
+    tb_layer_take_name(e, file, p->path);
+    tb_named_unclaim(e, file);
+    return 0;
+}
+
+/*
+ * The new length of the file that has the name, where it has a record; `file` TB_NONE: it has none, and nothing was done.
+ * -EAGAIN: between look-up and lock the record became another file's, so look again.
+ */
+static int set_end_of(tb_engine *e, const struct tb_place *p, uint64_t length, struct tb_identity *id, uint32_t *file)
+{
+    int rc = tb_layer_record(e, p, id, file);
+    if (rc || *file == TB_NONE)
+        return rc;
+    rc = take_name_claimed(e, *file, p, id);
+    return rc ? rc : tb_end_set(e, *file, id, -1, length);
+}
+
+int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_place p;
+    struct tb_identity id;
+    const struct tb_route r = tb_route_given(io, path);
+    int rc = length < 0 ? -EINVAL : tb_place_find(e, &r, path, length ? TB_NAME_WRITE : TB_NAME_EMPTY, &p);
+    if (rc)
+        return rc;
+    uint32_t file;
+    do
+        rc = set_end_of(e, &p, (uint64_t)length, &id, &file);
+    while (rc == -EAGAIN);
+    if (rc)
+        return rc;
+    if (file != TB_NONE)
+        return tb_shared_cut(e, &id, (uint64_t)length);
+    rc = TB_IO(p.io, truncate, p.path, length);
+    if (!rc && e->shared_device && !tb_identity_of_path(p.io, p.path, &id))
+        return tb_shared_cut(e, &id, (uint64_t)length);
+    /* it was given its final name a moment ago, so look there */
+    return rc == -ENOENT && p.waits ? tb_layer_truncate_path(io, path, length) : rc;
+}
+
+off_t tb_layer_size(const tb_engine *e, uint32_t file, off_t backing)
+{
+    const struct tb_file *f = &e->region.files[file];
+    off_t size = (off_t)f->size;
+    bool ours = f->n_dirty || (tb_is_shared(e, f) && tb_is_elsewhere(e, file));
+    if (!e->header->config.several_nodes || (ours && size > backing))
+        return size;
+    return backing;
 }

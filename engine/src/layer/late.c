@@ -7,7 +7,7 @@
  *   0              none
  *   OPENING        one that may become late
  *   number + 1     the description that is late; the high half is its name, as a number, or ANY: it may have another one now
- *   LEARNING       its file is being learned, or it is being closed
+ *   LEARNING       its file is being learned, or it is being closed; the high half is the same
  *
  * Who moves it away from 0 or from a number has e->late for itself until it stores the next value.
  *
@@ -36,9 +36,12 @@
 
 #include "base/kill_point.h"
 #include "buffer/of_file.h"
+#include "file/claim.h"
 #include "layer/descriptions.h"
+#include "layer/end.h"
+#include "layer/layer.h"
 #include "layer/open.h"
-#include "region/mix.h"
+#include "namespace/named.h"
 #include "tiering/stream.h"
 
 #define OPENING UINT32_MAX
@@ -48,7 +51,7 @@
 
 struct tb_late {
     _Atomic uint32_t spare; /* the description that late opens use; TB_NONE: there is none yet */
-    uint32_t n_changes;     /* struct tb_changes, before the file was opened */
+    _Atomic bool is_kept;   /* other threads may learn it */
     struct tb_opening opening;
     char path[PATH_MAX];
 };
@@ -80,12 +83,12 @@ static void set_state(const tb_engine *e, uint32_t state)
     atomic_store_explicit(word_of(e), state, memory_order_release);
 }
 
-/* From one state to another; its name may become ANY in between. */
+/* From one state to another, with the same name; that may become ANY in between. */
 static bool move_state(const tb_engine *e, uint32_t from, uint32_t to)
 {
     uint64_t word = *word_of(e);
     while ((uint32_t)word == from)
-        if (atomic_compare_exchange_weak(word_of(e), &word, to))
+        if (atomic_compare_exchange_weak(word_of(e), &word, word - from + to))
             return true;
     return false;
 }
@@ -93,30 +96,7 @@ static bool move_state(const tb_engine *e, uint32_t from, uint32_t to)
 /* A child of a fork that nothing told of shares its parent's slot: then the state can be the other one's. */
 static bool is_own(const tb_engine *e, uint32_t state)
 {
-    return state && state < LEARNING && state == e->late->spare + 1;
-}
-
-/* The last part of a path: renames of directories and links to them do not change it. Never ANY. */
-static uint32_t number_of(const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    uint64_t number = 0, part = 0;
-    size_t left = strlen(name);
-    for (; left >= sizeof(part); name += sizeof(part), left -= sizeof(part)) {
-        memcpy(&part, name, sizeof(part));
-        number = (number ^ part) * 0x9e3779b97f4a7c15ull;
-        number ^= number >> 32;
-    }
-    part = 0;
-    memcpy(&part, name, left);
-    number = tb_mix64(number ^ part);
-    return (uint32_t)number | 1;
-}
-
-static bool leads_to(const struct tb_opening *o)
-{
-    struct tb_identity there;
-    return tb_identity_of_path(o->place.io, o->place.path, &there) == 0 && there.inode == o->id.inode && there.device == o->id.device;
+    return state && state < LEARNING && state == e->late->spare + 1 && e->late->is_kept;
 }
 
 /* Of a directory, a device, or where the tables are full. */
@@ -126,34 +106,40 @@ static void pass_through(tb_engine *e)
 }
 
 /* Other late opens of a file that nothing leads to must find the bytes in it: no record would stay for them. */
-static void keep_in_backing(const struct tb_opening *o, bool moved)
+static void keep_in_backing(const struct tb_opening *o, uint32_t file)
 {
-    if (!o->id.links || (moved && !leads_to(o)))
-        tb_engine_make_coherent(o->e, o->fd);
+    tb_engine *e = o->e;
+    int end = o->id.links && tb_opening_is_named(o) ? -1 : tb_end_lock(e, file, -1);
+    if (end < 0)
+        return;
+    tb_file_claim(e, file);
+    tb_layer_become_coherent(e, file, o->fd, o->flags);
+    tb_file_unclaim(e, file);
+    tb_end_unlock(e, end);
 }
 
-/* `e->late` is this thread's. A handler of a signal may have done it all in between: then its file stays. */
+/*
+ * `e->late` is this thread's. The description gets its file last, for then another thread may close it. A handler of a signal may have
+ * done it all in between: then its file stays.
+ */
 static void learn(tb_engine *e)
 {
     struct tb_late *l = e->late;
     struct tb_opening *o = &l->opening;
     uint32_t open = l->spare, none = TB_NONE;
-    bool moved = e->header->changes.begun != l->n_changes;
     if (tb_opening_know(o) != TB_OPENED_KNOWN) {
         pass_through(e);
         return;
     }
     uint32_t file = o->file;
     tb_opening_update(o);
+    keep_in_backing(o, file);
     tb_reader_open(e, open, o->path);
     TB_STEP("late open knows its file");
-    if (!atomic_compare_exchange_strong(&e->region.opens[open].file, &none, file)) {
-        if (tb_file_put(e, file))
-            tb_file_forget(e, file);
-        return;
-    }
-    l->spare = TB_NONE;
-    keep_in_backing(o, moved);
+    if (atomic_compare_exchange_strong(&e->region.opens[open].file, &none, file))
+        l->spare = TB_NONE;
+    else if (tb_file_put(e, file))
+        tb_file_forget(e, file);
 }
 
 /* False: another thread has begun to, or closes it. */
@@ -222,7 +208,7 @@ struct tb_opening *tb_late_begin(tb_engine *e, int flags)
     uint32_t state = may_be_late(e, flags) ? state_of(e) : OPENING;
     if (state >= LEARNING || (state && !learn_first(e, state)) || !move_state(e, 0, OPENING))
         return NULL;
-    l->n_changes = e->header->changes.ended;
+    l->is_kept = false;
     return &l->opening;
 }
 
@@ -244,21 +230,24 @@ static void keep_path(tb_engine *e, struct tb_opening *o)
     o->path = e->header->config.n_hints ? strcpy(e->late->path, o->path) : o->place.path;
 }
 
-/*
- * A name that went while the file was opened, or goes now, may have had it: then it is known at once, as far as can be. From the store
- * on e->late can be another thread's, whose open makes this one known.
- */
+/* Where a name went while the file was opened, or goes now, it may have been this one: the caller asks. */
 bool tb_late_keep(tb_engine *e, struct tb_opening *o)
 {
     const struct tb_place *p = &o->place;
     if (!p->managed || p->waits || p->mode == TB_MODE_PERSISTENT_SYNC || !has_spare(e, o->flags) || tb_open_bind(e, o->fd, e->late->spare))
         return false;
-    keep_path(e, o);
-    uint32_t state = e->late->spare + 1, n_changes = e->late->n_changes;
-    atomic_store(word_of(e), (uint64_t)number_of(p->path) << 32 | state);
-    if (e->header->changes.begun != n_changes)
-        learn_first(e, state);
-    return true;
+    uint32_t state = e->late->spare + 1;
+    atomic_store(word_of(e), (uint64_t)tb_name_number(p->path) << 32 | state);
+    bool kept = e->header->changes.begun == o->n_changes;
+    if (kept)
+        keep_path(e, o);
+    else
+        tb_open_detach(e, o->fd);
+    if (kept)
+        atomic_store_explicit(&e->late->is_kept, true, memory_order_release);
+    else
+        move_state(e, state, OPENING);
+    return kept;
 }
 
 void tb_late_end(tb_engine *e)
@@ -284,19 +273,19 @@ struct tb_io *tb_late_unbind(tb_engine *e, int fd)
 static bool take_name(_Atomic uint64_t *late, uint32_t name)
 {
     uint64_t word = *late;
-    while (word && (uint32_t)word < LEARNING && (word >> 32 == name || word >> 32 == ANY))
+    while ((uint32_t)word && (uint32_t)word != OPENING && (word >> 32 == name || word >> 32 == ANY))
         if (atomic_compare_exchange_weak(late, &word, (uint32_t)word))
             return true;
     return false;
 }
 
-/* A dead client counts until it is repaired. */
+/* A dead client counts until it is repaired. An open of this client is another thread's. */
 bool tb_late_take_name(tb_engine *e, const char *path)
 {
-    uint32_t name = number_of(path);
+    uint32_t name = tb_name_number(path);
     bool taken = false;
     for (uint32_t i = 0; i < e->header->registry.n_used; i++)
-        if (i != e->slot && e->region.clients[i].pid)
+        if (e->region.clients[i].pid)
             taken |= take_name(&e->region.clients[i].late, name);
     return taken;
 }

@@ -26,7 +26,7 @@ void tb_late_learn(tb_engine *e);
 /* For a child just forked: its parent's late open, if there is one, is not its own. */
 void tb_late_forget(tb_engine *e);
 /*
- * A name goes. True: another process may have a late open of it, so the bytes that go with the
+ * A name goes. True: another process, or thread, may have a late open of it, so the bytes that go with the
  * name must be in the backing file. Called after that was counted (struct tb_changes).
  */
 bool tb_late_take_name(tb_engine *e, const char *path);

@@ -517,9 +517,10 @@ static int become_coherent(struct tb_target *t)
     return 0;
 }
 
-int tb_layer_become_coherent(tb_engine *e, uint32_t file)
+int tb_layer_become_coherent(tb_engine *e, uint32_t file, int fd, int flags)
 {
-    struct tb_target t = {.engine = e, .io = tb_file_io(e, file), .file = file, .fd = -1};
+    struct tb_target t = {.engine = e, .io = tb_file_io(e, file), .file = file, .fd = fd};
+    t.can_write = fd >= 0 && tb_layer_may_write(flags) && !(flags & (O_DIRECT | O_APPEND));
     return e->region.files[file].flags & TB_FILE_COHERENT ? 0 : become_coherent(&t);
 }
 

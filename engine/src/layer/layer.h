@@ -30,8 +30,8 @@ int tb_layer_passes_through(tb_engine *e, const struct tb_open *o, int fd);
  * kernel. 1, 0, or a negative errno.
  */
 int tb_layer_is_in_kernel(tb_engine *e, struct tb_open *o, int fd);
-/* By name: the file is claimed, and its end is locked, which comes first. */
-int tb_layer_become_coherent(tb_engine *e, uint32_t file);
+/* The file is claimed, and its end is locked, which comes first. `fd` is open with `flags`; -1: by name. */
+int tb_layer_become_coherent(tb_engine *e, uint32_t file, int fd, int flags);
 /* Flush through the program's own descriptor: the file may have no name any more. */
 int tb_layer_flush_now(tb_engine *e, const struct tb_open *o, int fd);
 

@@ -37,8 +37,7 @@
 #include "shared/commit.h"
 #include "tiering/stage.h"
 
-/* *file: the record of the file that is at this place now, or TB_NONE. */
-static int record_of(tb_engine *e, const struct tb_place *p, struct tb_identity *id, uint32_t *file)
+int tb_layer_record(tb_engine *e, const struct tb_place *p, struct tb_identity *id, uint32_t *file)
 {
     *file = TB_NONE;
     int rc = e->header->files.n ? tb_identity_of_path(p->io, p->path, id) : -ENOENT;
@@ -58,56 +57,6 @@ void tb_layer_take_name(tb_engine *e, uint32_t file, const char *path)
     tb_file_unlock(e, stripe);
     if (strcmp(now, path) != 0 && tb_file_rename(e, file, path) == 0)
         tb_file_untie(f);
-}
-
-/* Without the claim the record could have become another file's since it was looked up, which would get this name: -EAGAIN. */
-static int take_name_claimed(tb_engine *e, uint32_t file, const struct tb_place *p, struct tb_identity *id)
-{
-    if (!tb_is_shared(e, &e->region.files[file]))
-        return 0;
-    int rc = tb_named_claim(e, file, p, id);
-    if (rc)
-        return rc;
-    tb_layer_take_name(e, file, p->path);
-    tb_named_unclaim(e, file);
-    return 0;
-}
-
-/*
- * The new length of the file that has the name, where it has a record; `file` TB_NONE: it has none, and nothing was done.
- * -EAGAIN: between look-up and lock the record became another file's, so look again.
- */
-static int set_end_of(tb_engine *e, const struct tb_place *p, uint64_t length, struct tb_identity *id, uint32_t *file)
-{
-    int rc = record_of(e, p, id, file);
-    if (rc || *file == TB_NONE)
-        return rc;
-    rc = take_name_claimed(e, *file, p, id);
-    return rc ? rc : tb_end_set(e, *file, id, -1, length);
-}
-
-int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
-{
-    tb_engine *e = tb_layer_engine(io);
-    struct tb_place p;
-    struct tb_identity id;
-    const struct tb_route r = tb_route_given(io, path);
-    int rc = length < 0 ? -EINVAL : tb_place_find(e, &r, path, length ? TB_NAME_WRITE : TB_NAME_EMPTY, &p);
-    if (rc)
-        return rc;
-    uint32_t file;
-    do
-        rc = set_end_of(e, &p, (uint64_t)length, &id, &file);
-    while (rc == -EAGAIN);
-    if (rc)
-        return rc;
-    if (file != TB_NONE)
-        return tb_shared_cut(e, &id, (uint64_t)length);
-    rc = TB_IO(p.io, truncate, p.path, length);
-    if (!rc && e->shared_device && !tb_identity_of_path(p.io, p.path, &id))
-        return tb_shared_cut(e, &id, (uint64_t)length);
-    /* it was given its final name a moment ago, so look there */
-    return rc == -ENOENT && p.waits ? tb_layer_truncate_path(io, path, length) : rc;
 }
 
 /* In a shadow a symlink's text is translated, so its size is that of the text which the program sees. */
@@ -134,16 +83,6 @@ static int stat_name(tb_engine *e, const struct tb_route *r, const char *path, s
     if (!rc)
         rc = TB_IO(p->io, stat, p->path, st, flags);
     return !rc && p->kind == TB_SHADOW_LINK ? stat_link(e, p, st) : rc;
-}
-
-off_t tb_layer_size(const tb_engine *e, uint32_t file, off_t backing)
-{
-    const struct tb_file *f = &e->region.files[file];
-    off_t size = (off_t)f->size;
-    bool ours = f->n_dirty || (tb_is_shared(e, f) && tb_is_elsewhere(e, file));
-    if (!e->header->config.several_nodes || (ours && size > backing))
-        return size;
-    return backing;
 }
 
 /* Of a file that other nodes have bytes of the size is theirs where that is more. */
@@ -176,7 +115,7 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
     if (!tb_file_may_be_known(e, st))
         return 0;
     uint32_t file;
-    rc = record_of(e, &p, &id, &file);
+    rc = tb_layer_record(e, &p, &id, &file);
     bool buffered = !rc && file != TB_NONE && !(e->region.files[file].flags & TB_FILE_COHERENT);
     if (buffered && tb_times_are_old(&e->region.files[file], st))
         rc = TB_IO(p.io, stat, p.path, st, flags);
@@ -185,20 +124,6 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
         tb_times_show(&e->region.files[file], st);
     }
     return rc;
-}
-
-/*
- * A file with several names loses one, perhaps the one in its record. Its dirty bytes are
- * flushed first. Later promises are kept on the PFS, because a journal record would name a
- * path that no longer exists.
- */
-static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
-{
-    assert(file == TB_NONE || tb_file_is_claimed(e, file));
-    if (file == TB_NONE || id->links == 1 || e->region.files[file].flags & TB_FILE_SCRATCH)
-        return 0;
-    tb_file_promise_pfs(&e->region.files[file]);
-    return tb_flush_claimed(e, file, -1, false).error;
 }
 
 /*
@@ -262,26 +187,37 @@ static struct tb_identity last_name(tb_engine *e, const struct tb_place *p)
     return id;
 }
 
-/* Has the file bytes here, or may it get some, that a late open would not find once the name is gone? */
-static bool may_have_bytes(const tb_engine *e, uint32_t file)
+/*
+ * Would bytes that the file has here, or may get, be lost to someone once the name is gone? To late opens, which its record does not
+ * know; and to the PFS, where its record has this one of several names.
+ */
+static bool must_go_on(const tb_engine *e, uint32_t file, const struct tb_identity *id, bool late)
 {
-    return file != TB_NONE && (e->region.files[file].n_buffers || e->region.files[file].n_open);
+    const struct tb_file *f = &e->region.files[file];
+    return file != TB_NONE && (f->n_buffers || f->n_open) && (late || (id->links > 1 && !(f->flags & TB_FILE_SCRATCH)));
 }
 
-/*
- * Claim the file of a name that is about to go. Where late opens may be of it its bytes go to the backing file, and those to come,
- * too: then *end is what to unlock, else -1.
- */
+/* Claimed, and its end locked: its bytes go to the backing file, by the name that is about to go, and those to come, too. */
+static int put_in_backing(tb_engine *e, const struct tb_place *p, uint32_t file)
+{
+    int fd = TB_IO(p->io, open, p->path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | TB_IO_OWN, 0);
+    int rc = tb_layer_become_coherent(e, file, fd, O_WRONLY);
+    if (fd >= 0)
+        TB_IO(p->io, close, fd);
+    return rc;
+}
+
+/* Claim the file of a name that is about to go. *end: what to unlock after it, or -1. */
 static int claim_to_go(tb_engine *e, const struct tb_place *p, bool late, struct tb_identity *id, uint32_t *file, int *end)
 {
     *end = -1;
     int rc = claim_named(e, p, id, file);
-    while (!rc && late && may_have_bytes(e, *file)) {
+    while (!rc && must_go_on(e, *file, id, late)) {
         tb_named_unclaim(e, *file);
         if ((*end = tb_end_lock(e, *file, -1)) < 0) /* this lock comes before the claim */
             return *end;
         rc = tb_named_claim(e, *file, p, id);
-        int kept = rc ? rc : tb_layer_become_coherent(e, *file);
+        int kept = rc ? rc : put_in_backing(e, p, *file);
         if (!kept)
             return 0;
         if (!rc)
@@ -299,7 +235,7 @@ static int unlink_claimed(tb_engine *e, const struct tb_place *p, uint32_t file,
     int rc;
     if (file != TB_NONE && id->links == 1)
         rc = unlink_last(e, file, p);
-    else if (!(rc = keep_bytes(e, file, id)))
+    else
         rc = p->scratch && id->link ? -ENOTDIR : TB_IO(p->io, unlink, p->path, flags);
     tb_named_unclaim(e, file);
     return rc;
@@ -328,17 +264,22 @@ static int unlink_name(tb_engine *e, struct tb_route r, const char *path, int fl
     return rc == -ENOTDIR && p.scratch ? remove_link(e, &r, path, flags) : rc;
 }
 
-/* Around what takes a name away. The process's own late open is learned before: its file may be the one. */
-static void begin_change(tb_engine *e)
+/*
+ * Around what takes a name away. The process's own late open is learned before: its file may be the one. The locks keep the name from
+ * leading to another file between the look at it and its end; `other` may be NULL.
+ */
+static void begin_change(tb_engine *e, const char *name, const char *other, struct tb_name_locks *locks)
 {
     tb_late_learn(e);
     e->header->changes.begun++;
     e->region.clients[e->slot].n_changes++;
+    tb_named_lock(e, name, other, locks);
 }
 
 /* Never more are ended than began: in this order, and in repair's, a kill loses one. */
-static void end_change(tb_engine *e)
+static void end_change(tb_engine *e, struct tb_name_locks *locks)
 {
+    tb_named_unlock(e, locks);
     e->region.clients[e->slot].n_changes--;
     e->header->changes.ended++;
 }
@@ -346,9 +287,10 @@ static void end_change(tb_engine *e)
 int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
 {
     tb_engine *e = tb_layer_engine(io);
-    begin_change(e);
+    struct tb_name_locks locks;
+    begin_change(e, path, NULL, &locks);
     int rc = unlink_name(e, tb_route_given(io, path), path, flags);
-    end_change(e);
+    end_change(e, &locks);
     return rc;
 }
 
@@ -479,6 +421,11 @@ static bool is_directory(const struct tb_place *p, int *rc)
     return *rc == 0 && S_ISDIR(st.st_mode);
 }
 
+static bool is_one_file(const struct tb_identity *a, const struct tb_identity *b)
+{
+    return a->regular && b->regular && a->inode == b->inode && a->device == b->device;
+}
+
 /* `kind`: the mode of what is at `p`, as it was seen a moment ago; 0: it was not looked at. */
 static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb_place *q, mode_t kind, unsigned flags)
 {
@@ -489,26 +436,25 @@ static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb
     if (S_ISDIR(kind))
         return rename_directory(e, p, q, flags);
     do {
-        rc = tb_named_record(e, p, &a.id, &a.file);
-        rc = rc ? rc : tb_named_record(e, q, &b.id, &b.file);
+        rc = tb_named_record(e, q, &b.id, &b.file);
+        rc = rc ? rc : tb_named_record(e, p, &a.id, &a.file); /* after it: if that one has a record, this one is looked at */
         if (!rc && a.file == TB_NONE && is_directory(p, &rc))
             return rename_directory(e, p, q, flags);
         if (!rc && flags & RENAME_EXCHANGE && is_directory(q, &there))
             return rename_directory(e, q, p, flags); /* a file takes the place of a directory, and the other way round */
         if (tb_io_failed(rc))
             return rc;
-        if (a.file != TB_NONE && a.file == b.file) /* both names are of one file: rename does nothing */
+        if (is_one_file(&a.id, &b.id)) /* then a rename does nothing; the record may have come between the two looks */
             return TB_IO(p->io, rename, p->path, q->path, flags);
-        end = late && may_have_bytes(e, b.file) ? tb_end_lock(e, b.file, -1) : -1;
+        end = must_go_on(e, b.file, &b.id, late) ? tb_end_lock(e, b.file, -1) : -1;
         rc = claim_both(e, &a, &b);
         if (rc && end >= 0)
             tb_end_unlock(e, end);
     } while (rc == -EAGAIN);
     if (rc)
         return rc;
-    rc = keep_bytes(e, b.file, &b.id);
-    if (!rc && end >= 0)
-        rc = tb_layer_become_coherent(e, b.file);
+    if (end >= 0)
+        rc = put_in_backing(e, q, b.file);
     if (!rc)
         rc = tb_rename_claimed(e, &a, &b, flags);
     tb_named_unclaim(e, a.file);
@@ -559,13 +505,14 @@ static int rename_found(tb_engine *e, const struct name *from, const struct name
 
 static int rename_names(tb_engine *e, const struct name *from, const struct name *to, unsigned flags)
 {
-    begin_change(e);
+    struct tb_name_locks locks;
+    begin_change(e, from->path, to->path, &locks);
     int rc = rename_found(e, from, to, flags);
-    end_change(e);
+    end_change(e, &locks);
     return rc;
 }
 
-static int link_names(tb_engine *e, const struct name *from, const struct name *to)
+static int link_found(tb_engine *e, const struct name *from, const struct name *to)
 {
     struct tb_place p, q;
     int rc = tb_place_find(e, &from->route, from->path, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
@@ -580,6 +527,16 @@ static int link_names(tb_engine *e, const struct name *from, const struct name *
     rc = TB_IO(p.io, link, p.path, q.path);
     if (p.kind == TB_SHADOW_LINK)
         tb_shadow_forget(e); /* a link has a new name */
+    return rc;
+}
+
+/* Locked against an unlink, which would take the old name for the last one. */
+static int link_names(tb_engine *e, const struct name *from, const struct name *to)
+{
+    struct tb_name_locks locks;
+    tb_named_lock(e, from->path, to->path, &locks);
+    int rc = link_found(e, from, to);
+    tb_named_unlock(e, &locks);
     return rc;
 }
 

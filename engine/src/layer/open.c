@@ -19,6 +19,7 @@
 #include "layer/layer.h"
 #include "layer/names.h"
 #include "namespace/deferred.h"
+#include "namespace/named.h"
 #include "region/clients.h"
 #include "shared/commit.h"
 #include "tiering/stream.h"
@@ -110,10 +111,12 @@ static int open_it(struct tb_opening *o)
 /* Know: what was opened, and its record. */
 enum tb_opened tb_opening_know(struct tb_opening *o)
 {
+    uint32_t n_freed = o->e->header->files.n_freed;
     if (!o->place.managed)
         return TB_OPENED_OUTSIDE;
     if (o->flags & (O_PATH | O_DIRECTORY) || tb_identity_of_fd(o->fd, &o->id) || !o->id.regular)
         return TB_OPENED_IRREGULAR;
+    o->id.n_freed = n_freed;
     if (!o->e->passes_through && tb_file_get(o->e, o->fd, &o->id, o->place.path, flags_of(&o->place), &o->file) == 0)
         return TB_OPENED_KNOWN;
     o->e->header->totals.passed++;
@@ -195,14 +198,46 @@ static void begin(struct tb_opening *o, struct tb_io *io, const char *path, int 
     o->mode = mode;
     o->cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
     o->place_flags = 0;
+    o->n_changes = o->e->header->changes.ended;
     o->is_bound = false;
 }
 
-/* The file is open, and its record is to be known at once. */
+bool tb_opening_is_named(const struct tb_opening *o)
+{
+    struct tb_identity there;
+    struct tb_name_locks locks;
+    if (o->e->header->changes.begun == o->n_changes)
+        return true;
+    tb_named_lock(o->e, o->path, NULL, &locks);
+    bool same = tb_identity_of_path(o->place.io, o->place.path, &there) == 0 && there.inode == o->id.inode &&
+                there.device == o->id.device && there.birth_ns == o->id.birth_ns;
+    tb_named_unlock(o->e, &locks);
+    return same;
+}
+
+#define TB_OPEN_AGAIN (INT_MIN + 1)
+
+static int give_up(struct tb_opening *o)
+{
+    if (tb_file_put(o->e, o->file))
+        tb_file_forget(o->e, o->file);
+    TB_IO(o->place.io, close, o->fd);
+    return TB_OPEN_AGAIN;
+}
+
+/*
+ * The file is open, and its record is to be known at once. One that lost its name meanwhile may have lost its bytes with it, as it had
+ * no open yet: then it is opened again, as if this call had come after the other. A file that this call has just made has no bytes.
+ */
 static int finish(struct tb_opening *o, struct tb_io *io)
 {
     enum tb_opened is = tb_opening_know(o);
+    bool named = is != TB_OPENED_KNOWN || tb_opening_is_named(o);
+    if (!named && (o->flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL))
+        return give_up(o);
     int rc = is == TB_OPENED_KNOWN ? bind_it(o) : pass_through(o, is);
+    if (!rc && !named)
+        rc = tb_engine_make_coherent(o->e, o->fd);
     assert(rc <= 0 && (!o->is_bound || is == TB_OPENED_KNOWN));
     struct tb_io *closer = o->is_bound ? io : o->place.io;
     if (rc)
@@ -229,7 +264,7 @@ static int open_late(struct tb_io *io, const char *path, int flags, mode_t mode)
     return fd;
 }
 
-int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
+static int open_once(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     struct tb_opening o;
     int fd = open_late(io, path, flags, mode);
@@ -238,4 +273,13 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     begin(&o, io, path, flags, mode);
     fd = open_it(&o);
     return fd < 0 ? fd : finish(&o, io);
+}
+
+int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
+{
+    int fd;
+    do
+        fd = open_once(io, path, flags, mode);
+    while (fd == TB_OPEN_AGAIN);
+    return fd;
 }

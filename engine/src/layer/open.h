@@ -17,8 +17,9 @@ struct tb_opening {
     struct tb_route route; /* its */
     int flags;             /* the program's */
     mode_t mode;
-    bool cut;        /* to be emptied, by us and not by the kernel */
-    int place_flags; /* what the kernel gets besides */
+    bool cut;           /* to be emptied, by us and not by the kernel */
+    int place_flags;    /* what the kernel gets besides */
+    uint32_t n_changes; /* struct tb_changes, before the file was opened */
     struct tb_place place;
     int fd;
     struct tb_identity id;
@@ -35,6 +36,8 @@ enum tb_opened {
 
 /* What was opened, and its record, with its n_open raised. */
 enum tb_opened tb_opening_know(struct tb_opening *o);
+/* After it is KNOWN: has no call taken the name from it while it was opened? One that comes later finds the record. */
+bool tb_opening_is_named(const struct tb_opening *o);
 /* The record becomes as this open wants it: of its mode, and with a name that exists. */
 void tb_opening_update(struct tb_opening *o);
 

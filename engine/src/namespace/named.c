@@ -5,6 +5,7 @@
 #include "namespace/named.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/kill_point.h"
 #include "file/claim.h"
@@ -13,6 +14,7 @@
 #include "io/answer.h"
 #include "io/identity.h"
 #include "namespace/shadow.h"
+#include "region/mix.h"
 
 /* A name that cannot be looked at may be any file's: to change it would pass its record by. */
 int tb_named_record(tb_engine *e, const struct tb_place *p, struct tb_identity *id, uint32_t *file)
@@ -70,4 +72,43 @@ int tb_named_claim(tb_engine *e, uint32_t file, const struct tb_place *p, struct
     }
     tb_named_unclaim(e, file);
     return rc ? rc : -EAGAIN;
+}
+
+uint32_t tb_name_number(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    uint64_t number = 0, part = 0;
+    size_t left = strlen(name);
+    for (; left >= sizeof(part); name += sizeof(part), left -= sizeof(part)) {
+        memcpy(&part, name, sizeof(part));
+        number = (number ^ part) * 0x9e3779b97f4a7c15ull;
+        number ^= number >> 32;
+    }
+    part = 0;
+    memcpy(&part, name, left);
+    number = tb_mix64(number ^ part);
+    return (uint32_t)number | 1;
+}
+
+static struct tb_lock *lock_of(tb_engine *e, uint32_t stripe)
+{
+    return &e->region.locks->name[stripe].lock;
+}
+
+/* In ascending order. A handler of a signal that interrupted the holder in its own thread goes on without the lock. */
+void tb_named_lock(tb_engine *e, const char *name, const char *other, struct tb_name_locks *out)
+{
+    uint32_t a = tb_name_number(name) % TB_STRIPES, b = other ? tb_name_number(other) % TB_STRIPES : a;
+    out->first = a < b ? a : b;
+    out->second = a < b ? b : a;
+    out->has_first = tb_lock_take(lock_of(e, out->first)) >= 0;
+    out->has_second = a != b && tb_lock_take(lock_of(e, out->second)) >= 0;
+}
+
+void tb_named_unlock(tb_engine *e, const struct tb_name_locks *l)
+{
+    if (l->has_second)
+        tb_lock_drop(lock_of(e, l->second));
+    if (l->has_first)
+        tb_lock_drop(lock_of(e, l->first));
 }

@@ -22,4 +22,18 @@ bool tb_named_claim_record(tb_engine *e, uint32_t file, const struct tb_identity
 int tb_named_claim(tb_engine *e, uint32_t file, const struct tb_place *p, struct tb_identity *id);
 void tb_named_unclaim(tb_engine *e, uint32_t file);
 
+/* The last part of a path, as a number above 0: renames of directories, and links to them, do not change it. */
+uint32_t tb_name_number(const char *path);
+
+/*
+ * Lock one name, or two, against calls that give it to another file: unlink, rename, link. Directories are not told apart.
+ * Locked before ends and claims of files.
+ */
+struct tb_name_locks {
+    uint32_t first, second;
+    bool has_first, has_second;
+};
+void tb_named_lock(tb_engine *e, const char *name, const char *other, struct tb_name_locks *out);
+void tb_named_unlock(tb_engine *e, const struct tb_name_locks *locks);
+
 #endif

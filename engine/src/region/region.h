@@ -162,6 +162,7 @@ struct tb_files {
     uint32_t free;
     _Atomic uint32_t n;
     _Atomic uint32_t n_changes;       /* of files on the PFS: gives the numbers for `unsynced` */
+    _Atomic uint32_t n_freed;         /* records, so far: what a file system said of a file before may be older than its flush */
     _Atomic uint64_t claim_wanted_ns; /* when a process last saw that a claim is not free (CLOCK_MONOTONIC), */
     _Atomic uint32_t claim_wanted;    /* that of this file: a hint */
 };
@@ -439,7 +440,7 @@ struct tb_file_lock {
 
 struct tb_locks {
     struct tb_chunk_lock chunk[TB_STRIPES];
-    struct tb_file_lock file[TB_STRIPES], end[TB_STRIPES], offset[TB_STRIPES];
+    struct tb_file_lock file[TB_STRIPES], end[TB_STRIPES], offset[TB_STRIPES], name[TB_STRIPES];
 };
 
 /* The region as one process sees it. */
