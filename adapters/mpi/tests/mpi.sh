@@ -3,7 +3,7 @@
 # run without the adapter.  Short: 2 ranks; long: 1 to 5, several times.
 source "$(dirname "$(readlink -f "$0")")/../../preload/tests/evidence/common.sh" "$@"
 need mpirun
-tiers 1536KiB 512KiB
+tiers 1556KiB 512KiB
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_base_warn_component_unused=0
 export TMPDIR=$root
 mkdir "$root/out"

@@ -53,7 +53,7 @@ struct tb_late {
     _Atomic uint32_t spare; /* the description that late opens use; TB_NONE: there is none yet */
     _Atomic bool is_kept;   /* other threads may learn it */
     struct tb_opening opening;
-    char path[PATH_MAX];
+    char path[PATH_MAX]; /* the program's: the opening's */
 };
 
 /* What this thread does while the state is LEARNING: a signal's handler in it must not wait for that. */
@@ -224,30 +224,24 @@ static bool has_spare(tb_engine *e, int flags)
     return true;
 }
 
-/* Only hints ask for the program's path later. */
-static void keep_path(tb_engine *e, struct tb_opening *o)
-{
-    o->path = e->header->config.n_hints ? strcpy(e->late->path, o->path) : o->place.path;
-}
-
 /* Where a name went while the file was opened, or goes now, it may have been this one: the caller asks. */
 bool tb_late_keep(tb_engine *e, struct tb_opening *o)
 {
     const struct tb_place *p = &o->place;
-    if (!p->managed || p->waits || p->mode == TB_MODE_PERSISTENT_SYNC || !has_spare(e, o->flags) || tb_open_bind(e, o->fd, e->late->spare))
+    if (!p->managed || p->waits || p->mode == TB_MODE_PERSISTENT_SYNC || !memccpy(e->late->path, o->path, 0, PATH_MAX) ||
+        !has_spare(e, o->flags) || tb_open_bind(e, o->fd, e->late->spare))
         return false;
     uint32_t state = e->late->spare + 1;
     atomic_store(word_of(e), (uint64_t)tb_name_number(p->path) << 32 | state);
     bool kept = e->header->changes.begun == o->n_changes;
-    if (kept)
-        keep_path(e, o);
-    else
+    if (!kept) {
         tb_open_detach(e, o->fd);
-    if (kept)
-        atomic_store_explicit(&e->late->is_kept, true, memory_order_release);
-    else
         move_state(e, state, OPENING);
-    return kept;
+        return false;
+    }
+    o->path = e->late->path;
+    atomic_store_explicit(&e->late->is_kept, true, memory_order_release);
+    return true;
 }
 
 void tb_late_end(tb_engine *e)

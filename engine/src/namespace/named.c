@@ -74,20 +74,24 @@ int tb_named_claim(tb_engine *e, uint32_t file, const struct tb_place *p, struct
     return rc ? rc : -EAGAIN;
 }
 
-uint32_t tb_name_number(const char *path)
+static uint32_t number_of(const char *text)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     uint64_t number = 0, part = 0;
-    size_t left = strlen(name);
-    for (; left >= sizeof(part); name += sizeof(part), left -= sizeof(part)) {
-        memcpy(&part, name, sizeof(part));
+    size_t left = strlen(text);
+    for (; left >= sizeof(part); text += sizeof(part), left -= sizeof(part)) {
+        memcpy(&part, text, sizeof(part));
         number = (number ^ part) * 0x9e3779b97f4a7c15ull;
         number ^= number >> 32;
     }
     part = 0;
-    memcpy(&part, name, left);
-    number = tb_mix64(number ^ part);
-    return (uint32_t)number | 1;
+    memcpy(&part, text, left);
+    return (uint32_t)tb_mix64(number ^ part) | 1;
+}
+
+uint32_t tb_name_number(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return number_of(slash ? slash + 1 : path);
 }
 
 static struct tb_lock *lock_of(tb_engine *e, uint32_t stripe)
@@ -96,9 +100,9 @@ static struct tb_lock *lock_of(tb_engine *e, uint32_t stripe)
 }
 
 /* In ascending order. A handler of a signal that interrupted the holder in its own thread goes on without the lock. */
-void tb_named_lock(tb_engine *e, const char *name, const char *other, struct tb_name_locks *out)
+void tb_named_lock(tb_engine *e, const char *path, const char *other, struct tb_name_locks *out)
 {
-    uint32_t a = tb_name_number(name) % TB_STRIPES, b = other ? tb_name_number(other) % TB_STRIPES : a;
+    uint32_t a = (number_of(path) >> 1) % TB_NAME_STRIPES, b = other ? (number_of(other) >> 1) % TB_NAME_STRIPES : a;
     out->first = a < b ? a : b;
     out->second = a < b ? b : a;
     out->has_first = tb_lock_take(lock_of(e, out->first)) >= 0;

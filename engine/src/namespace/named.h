@@ -26,14 +26,14 @@ void tb_named_unclaim(tb_engine *e, uint32_t file);
 uint32_t tb_name_number(const char *path);
 
 /*
- * Lock one name, or two, against calls that give it to another file: unlink, rename, link. Directories are not told apart.
- * Locked before ends and claims of files.
+ * Lock one path, or two, against calls by which it leads to another file: unlink, rename, link. Locked before ends and claims of
+ * files. Limit: two paths to one name, by links to directories, are not told to be the same.
  */
 struct tb_name_locks {
     uint32_t first, second;
     bool has_first, has_second;
 };
-void tb_named_lock(tb_engine *e, const char *name, const char *other, struct tb_name_locks *out);
+void tb_named_lock(tb_engine *e, const char *path, const char *other, struct tb_name_locks *out);
 void tb_named_unlock(tb_engine *e, const struct tb_name_locks *locks);
 
 #endif

@@ -228,8 +228,9 @@ static void init_locks(struct tb_region *r)
         tb_lock_init(&r->locks->file[i].lock);
         tb_lock_init(&r->locks->end[i].lock);
         tb_lock_init(&r->locks->offset[i].lock);
-        tb_lock_init(&r->locks->name[i].lock);
     }
+    for (uint32_t i = 0; i < TB_NAME_STRIPES; i++)
+        tb_lock_init(&r->locks->name[i].lock);
     for (uint32_t i = 0; i < r->n_recent; i++) {
         tb_lock_init(&r->recent[i].lock);
     }

@@ -14,9 +14,10 @@
  *   fragment  per-block intervals of a large buffer with more than one interval
  *
  * Locks, in the order in which they may be taken together:
- *   offset stripe -> end stripe -> claim of a file -> chunk stripe -> file stripe
+ *   name stripes -> offset stripe -> end stripe -> claim of a file -> chunk stripe -> file stripe
  *   -> { lane, queue, names, fragments, journal }
- * A thread holds at most one of each kind. The chunk stripe of (file, chunk) protects the
+ * A thread holds at most one of each kind, and two names in ascending order. A name stripe is held while a path is made to lead
+ * elsewhere (namespace/named.h). The chunk stripe of (file, chunk) protects the
  * buffers with cells in that chunk and their hash chains; writes that only replace dirty bytes go on beside it
  * (buffer/chunk.h). The file stripe protects the
  * record and its list of buffers. The end stripe is held to append to a file or to set its
@@ -52,6 +53,7 @@
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
 #define TB_REGION_VERSION 30u
 #define TB_STRIPES 1024u
+#define TB_NAME_STRIPES 256u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
 #define TB_SAMPLES 336u     /* even; full, every other one goes: at least 168 remain, and figures show 120 */
@@ -440,7 +442,7 @@ struct tb_file_lock {
 
 struct tb_locks {
     struct tb_chunk_lock chunk[TB_STRIPES];
-    struct tb_file_lock file[TB_STRIPES], end[TB_STRIPES], offset[TB_STRIPES], name[TB_STRIPES];
+    struct tb_file_lock file[TB_STRIPES], end[TB_STRIPES], offset[TB_STRIPES], name[TB_NAME_STRIPES];
 };
 
 /* The region as one process sees it. */

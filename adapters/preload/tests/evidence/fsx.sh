@@ -2,7 +2,7 @@
 # fsx: random operations on one file against a model of it, mappings and kernel copies among them or not.
 source "$(dirname "$(readlink -f "$0")")/common.sh" "$@"
 need "$tools/fsx"
-tiers 1536KiB 256KiB watermark
+tiers 1556KiB 256KiB watermark
 common='
 [opsize]
 max = 65536

@@ -4,7 +4,7 @@ source "$(dirname "$(readlink -f "$0")")/common.sh" "$@"
 need python3
 python=$(realpath "$here/../../../..")/.venv/bin/python
 "$python" -c 'import h5py' 2> /dev/null || { echo "SKIPPED: h5py is not in .venv (ci/bootstrap)"; exit 77; }
-tiers 1536KiB 512KiB
+tiers 1556KiB 512KiB
 rounds=1
 [ "$form" = long ] && rounds=10
 for program in libraries hdf5; do

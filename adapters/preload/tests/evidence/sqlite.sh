@@ -3,7 +3,7 @@
 # the data base is whole and holds every transaction that was reported as done.
 source "$(dirname "$(readlink -f "$0")")/common.sh" "$@"
 need python3
-tiers 1536KiB 256KiB
+tiers 1556KiB 256KiB
 kills=4
 [ "$form" = long ] && kills=40
 for journal in delete persist truncate wal; do
