@@ -349,12 +349,13 @@ def budget(huge: bool) -> list[Row]:
     rows.append(Row("pwrite 4 KiB, sampled and watched", alone, "at most", 1.02, watched("pwrite-4k")))
     dd = "the best of 1, 2 and 4 streams of dd with fsync"
     scale, backing = "the scaling of bare memcpy", "the same on the backing file system"
+    used = open_close(True, case="open-read-close")
     rows += [
         Row("two processes writing 1 MiB", scale, "at least", 0.9, scaling("write-1m", "memcpy-in")),
         Row("two processes reading 1 MiB", scale, "at least", 0.9, scaling("read-1m", "memcpy-out")),
         Row("open + close, buffered file", backing, "at most", 1.3, open_close(True)),
         Row("open + close, buffered file on disk", backing, "at most", 1.3, open_close(True, on_disk=True)),
-        Row("open + read of a byte + close, buffered file", backing, "at most", None, open_close(True, case="open-read-close")),
+        Row("open + read of a byte + close, buffered file", backing, "at most", None, used),
         Row("open + close, unmanaged file", backing, "at most", 1.4, open_close(False)),
         Row("drain to a modelled PFS", "the model's rate", "at least", 0.9, drain_modelled),
         Row("drain to a real file system", dd, "at least", 0.95, drain_real(1)),

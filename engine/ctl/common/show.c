@@ -290,7 +290,7 @@ void ctl_print_tiers(tb_engine *e, FILE *out)
             "", "", (double)s.pfs_bytes_written / TB_MIB, (double)s.pfs_bytes_read / TB_MIB, (double)s.spilled / TB_MIB,
             (double)s.staged / TB_MIB, (unsigned long long)s.fsyncs, s.n_files, s.n_dirty_files);
     if (s.fallbacks)
-        fprintf(out, "pfs        files that fell back to it: %llu (mapped, on descriptors 0 to 2, inherited, a name of them went: docs/compatibility.md)\n",
+        fprintf(out, "pfs        files that fell back to it: %llu (mapped, inherited, a name went, ...: docs/compatibility.md)\n",
                 (unsigned long long)s.fallbacks);
     if (s.passed)
         fprintf(out, "%llu opens passed through unbuffered: max_files %u was reached; raise it in %s\n", (unsigned long long)s.passed,
