@@ -187,14 +187,27 @@ static struct tb_identity last_name(tb_engine *e, const struct tb_place *p)
     return id;
 }
 
+/* With several nodes a file that loses one of its names is flushed only; later promises are the PFS's: a record would name a lost path. */
+static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
+{
+    assert(file == TB_NONE || tb_file_is_claimed(e, file));
+    if (!e->header->config.several_nodes || file == TB_NONE || id->links == 1 || e->region.files[file].flags & TB_FILE_SCRATCH)
+        return 0;
+    tb_file_promise_pfs(&e->region.files[file]);
+    return tb_flush_claimed(e, file, -1, false).error;
+}
+
 /*
  * Would bytes that the file has here, or may get, be lost to someone once the name is gone? To late opens, which its record does not
  * know; and to the PFS, where its record has this one of several names.
  */
 static bool must_go_on(const tb_engine *e, uint32_t file, const struct tb_identity *id, bool late)
 {
+    if (file == TB_NONE)
+        return false;
     const struct tb_file *f = &e->region.files[file];
-    return file != TB_NONE && (f->n_buffers || f->n_open) && (late || (id->links > 1 && !(f->flags & TB_FILE_SCRATCH)));
+    bool other = id->links > 1 && !(f->flags & TB_FILE_SCRATCH) && !e->header->config.several_nodes;
+    return (f->n_buffers || f->n_open) && (late || other);
 }
 
 /* Claimed, and its end locked: its bytes go to the backing file, by the name that is about to go, and those to come, too. */
@@ -235,7 +248,7 @@ static int unlink_claimed(tb_engine *e, const struct tb_place *p, uint32_t file,
     int rc;
     if (file != TB_NONE && id->links == 1)
         rc = unlink_last(e, file, p);
-    else
+    else if (!(rc = keep_bytes(e, file, id)))
         rc = p->scratch && id->link ? -ENOTDIR : TB_IO(p->io, unlink, p->path, flags);
     tb_named_unclaim(e, file);
     return rc;
@@ -453,8 +466,7 @@ static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb
     } while (rc == -EAGAIN);
     if (rc)
         return rc;
-    if (end >= 0)
-        rc = put_in_backing(e, q, b.file);
+    rc = end >= 0 ? put_in_backing(e, q, b.file) : keep_bytes(e, b.file, &b.id);
     if (!rc)
         rc = tb_rename_claimed(e, &a, &b, flags);
     tb_named_unclaim(e, a.file);

@@ -216,6 +216,7 @@ bool tb_opening_is_named(const struct tb_opening *o)
 }
 
 #define TB_OPEN_AGAIN (INT_MIN + 1)
+#define TB_OPEN_TRIES 20
 
 static int give_up(struct tb_opening *o)
 {
@@ -228,12 +229,13 @@ static int give_up(struct tb_opening *o)
 /*
  * The file is open, and its record is to be known at once. One that lost its name meanwhile may have lost its bytes with it, as it had
  * no open yet: then it is opened again, as if this call had come after the other. A file that this call has just made has no bytes.
+ * Where a file system gives a path and its descriptor different numbers, a file would never have its name: the last try stays.
  */
 static int finish(struct tb_opening *o, struct tb_io *io)
 {
     enum tb_opened is = tb_opening_know(o);
     bool named = is != TB_OPENED_KNOWN || tb_opening_is_named(o);
-    if (!named && (o->flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL))
+    if (!named && !o->is_last && (o->flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL))
         return give_up(o);
     int rc = is == TB_OPENED_KNOWN ? bind_it(o) : pass_through(o, is);
     if (!rc && !named)
@@ -248,7 +250,7 @@ static int finish(struct tb_opening *o, struct tb_io *io)
 /* A link at the end of the name would hide which name the file has, so it is not followed: TB_NOT_LATE, as where the open can't be late. */
 #define TB_NOT_LATE INT_MIN
 
-static int open_late(struct tb_io *io, const char *path, int flags, mode_t mode)
+static int open_late(struct tb_io *io, const char *path, int flags, mode_t mode, bool is_last)
 {
     tb_engine *e = tb_layer_engine(io);
     struct tb_opening *o = tb_late_begin(e, flags);
@@ -256,6 +258,7 @@ static int open_late(struct tb_io *io, const char *path, int flags, mode_t mode)
         return TB_NOT_LATE;
     begin(o, io, path, flags, mode);
     o->place_flags = O_NOFOLLOW;
+    o->is_last = is_last;
     int fd = open_it(o);
     if (fd >= 0 && tb_late_keep(e, o))
         return fd;
@@ -264,22 +267,22 @@ static int open_late(struct tb_io *io, const char *path, int flags, mode_t mode)
     return fd;
 }
 
-static int open_once(struct tb_io *io, const char *path, int flags, mode_t mode)
+static int open_once(struct tb_io *io, const char *path, int flags, mode_t mode, bool is_last)
 {
     struct tb_opening o;
-    int fd = open_late(io, path, flags, mode);
+    int fd = open_late(io, path, flags, mode, is_last);
     if (fd != TB_NOT_LATE)
         return fd;
     begin(&o, io, path, flags, mode);
+    o.is_last = is_last;
     fd = open_it(&o);
     return fd < 0 ? fd : finish(&o, io);
 }
 
 int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
-    int fd;
-    do
-        fd = open_once(io, path, flags, mode);
-    while (fd == TB_OPEN_AGAIN);
+    int fd = TB_OPEN_AGAIN;
+    for (int left = TB_OPEN_TRIES; fd == TB_OPEN_AGAIN; left--)
+        fd = open_once(io, path, flags, mode, left == 1);
     return fd;
 }

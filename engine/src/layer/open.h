@@ -25,6 +25,7 @@ struct tb_opening {
     struct tb_identity id;
     uint32_t file; /* where it is KNOWN: held by n_open until it is bound */
     bool is_bound; /* the engine's close knows it */
+    bool is_last;  /* it is made in any case */
 };
 
 enum tb_opened {
