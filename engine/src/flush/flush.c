@@ -223,10 +223,15 @@ static void set_all_clean(struct tb_flush_copy *c)
         tb_journal_trim(c->target.engine);
 }
 
-/* A descriptor of the flush's own is opened for each list, and closed when the bytes are written. */
-static int open_own(struct tb_flush_copy *c)
+/*
+ * A descriptor of the flush's own is opened for each list, and closed when the bytes are written. To look and to sync, one of a file
+ * that may not be written is as good.
+ */
+static int open_own(struct tb_flush_copy *c, bool writes)
 {
     c->target.fd = tb_target_open(c->target.engine, c->target.file, O_WRONLY);
+    if (c->target.fd == -EACCES && !writes)
+        c->target.fd = tb_target_open(c->target.engine, c->target.file, O_RDONLY);
     return c->target.fd < 0 ? c->target.fd : 0;
 }
 
@@ -242,7 +247,7 @@ static int close_own(struct tb_flush_copy *c)
 static int flush_refs(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n, bool sync)
 {
     bool own = c->target.fd < 0;
-    int rc = own ? open_own(c) : 0;
+    int rc = own ? open_own(c, n > 0) : 0;
     if (rc)
         return rc;
     rc = put(c, refs, n, sync);
@@ -353,7 +358,7 @@ static int publish(struct tb_flush_copy *c)
 {
     int rc = tb_rename_publish(c->target.engine, c->target.file);
     bool own = c->target.fd < 0;
-    rc = rc || !own ? rc : open_own(c);
+    rc = rc || !own ? rc : open_own(c, false);
     return rc || !own ? rc : close_own(c);
 }
 

@@ -44,6 +44,7 @@ static void fill(const struct statx *x, struct tb_identity *out)
         .links = x->stx_nlink,
         .regular = S_ISREG(x->stx_mode),
         .link = S_ISLNK(x->stx_mode),
+        .read_only = !(x->stx_mode & S_IWUSR),
     };
 }
 

@@ -16,6 +16,7 @@ struct tb_identity {
     int64_t mtime_ns, ctime_ns;
     uint32_t links;
     bool regular, link;
+    bool read_only;   /* its owner may not open it for writing */
     uint32_t n_freed; /* of struct tb_files before it was asked, for who makes a record of it */
 };
 

@@ -105,11 +105,12 @@ static void pass_through(tb_engine *e)
     tb_open_detach(e, e->late->opening.fd);
 }
 
-/* Other late opens of a file that nothing leads to must find the bytes in it: no record would stay for them. */
+/* Also, other late opens of a file that nothing leads to must find the bytes in it: no record would stay for them. */
 static void keep_in_backing(const struct tb_opening *o, uint32_t file)
 {
     tb_engine *e = o->e;
-    int end = o->id.links && tb_opening_is_named(o) ? -1 : tb_end_lock(e, file, -1);
+    bool passes = tb_opening_passes(o, o->id.links && tb_opening_is_named(o));
+    int end = passes ? tb_end_lock(e, file, -1) : -1;
     if (end < 0)
         return;
     tb_file_claim(e, file);

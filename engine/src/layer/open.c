@@ -10,6 +10,7 @@
 #include <stdio.h> /* RENAME_NOREPLACE */
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "buffer/of_file.h"
 #include "file/state.h"
@@ -215,6 +216,12 @@ bool tb_opening_is_named(const struct tb_opening *o)
     return same;
 }
 
+bool tb_opening_passes(const struct tb_opening *o, bool named)
+{
+    bool refused = o->id.read_only && !o->place.scratch && tb_layer_may_write(o->flags) && geteuid() != 0;
+    return !named || refused;
+}
+
 #define TB_OPEN_AGAIN (INT_MIN + 1)
 #define TB_OPEN_TRIES 20
 
@@ -238,7 +245,7 @@ static int finish(struct tb_opening *o, struct tb_io *io)
     if (!named && !o->is_last && (o->flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL))
         return give_up(o);
     int rc = is == TB_OPENED_KNOWN ? bind_it(o) : pass_through(o, is);
-    if (!rc && !named)
+    if (!rc && o->is_bound && tb_opening_passes(o, named))
         rc = tb_engine_make_coherent(o->e, o->fd);
     assert(rc <= 0 && (!o->is_bound || is == TB_OPENED_KNOWN));
     struct tb_io *closer = o->is_bound ? io : o->place.io;

@@ -39,6 +39,8 @@ enum tb_opened {
 enum tb_opened tb_opening_know(struct tb_opening *o);
 /* After it is KNOWN: has no call taken the name from it while it was opened? One that comes later finds the record. */
 bool tb_opening_is_named(const struct tb_opening *o);
+/* Its bytes go to the backing file at once: no flush could open that by its name. Of a file that may not be written, its maker alone can. */
+bool tb_opening_passes(const struct tb_opening *o, bool named);
 /* The record becomes as this open wants it: of its mode, and with a name that exists. */
 void tb_opening_update(struct tb_opening *o);
 

@@ -20,6 +20,34 @@ static bool found_and_flushed(int at, const char *path, struct tb_path *p)
     return found;
 }
 
+/* A file that its owner may not write any more: who has it open writes on, to the backing file, for no flush could open that. */
+static bool stays_writable(mode_t mode)
+{
+    return mode & S_IWUSR || geteuid() == 0;
+}
+
+static bool found_for_mode(int at, const char *path, mode_t mode, struct tb_path *p)
+{
+    if (stays_writable(mode))
+        return found_and_flushed(at, path, p);
+    bool found = tb_path_find(at, path, p);
+    if (found)
+        tb_path_coherent(p);
+    return found;
+}
+
+TB_WRAPPER int chmod(const char *path, mode_t mode)
+{
+    struct tb_path p;
+    return found_for_mode(AT_FDCWD, path, mode, &p) ? (int)TB_CALL(p.io, chmod, p.path, mode, 0) : REAL(chmod)(path, mode);
+}
+
+TB_WRAPPER int fchmodat(int at, const char *path, mode_t mode, int flags)
+{
+    struct tb_path p;
+    return found_for_mode(at, path, mode, &p) ? (int)TB_CALL(p.io, chmod, p.path, mode, flags) : REAL(fchmodat)(at, path, mode, flags);
+}
+
 /* A call on a name, by descriptor of its directory or not: the chain's operation where it is managed, else libc's own. */
 #define CHANGE(name, at, parameters, libc, op, ...)                                                             \
     TB_WRAPPER int name parameters                                                                              \
@@ -27,8 +55,6 @@ static bool found_and_flushed(int at, const char *path, struct tb_path *p)
         struct tb_path p;                                                                                       \
         return found_and_flushed(at, path, &p) ? (int)TB_CALL(p.io, op, p.path, __VA_ARGS__) : REAL(name) libc; \
     }
-CHANGE(chmod, AT_FDCWD, (const char *path, mode_t mode), (path, mode), chmod, mode, 0)
-CHANGE(fchmodat, at, (int at, const char *path, mode_t mode, int flags), (at, path, mode, flags), chmod, mode, flags)
 CHANGE(chown, AT_FDCWD, (const char *path, uid_t user, gid_t group), (path, user, group), chown, user, group, 0)
 CHANGE(lchown, AT_FDCWD, (const char *path, uid_t user, gid_t group), (path, user, group), chown, user, group, AT_SYMLINK_NOFOLLOW)
 CHANGE(fchownat, at, (int at, const char *path, uid_t user, gid_t group, int flags), (at, path, user, group, flags), chown, user, group,
@@ -119,6 +145,11 @@ TB_WRAPPER int futimes(int fd, const struct timeval times[2])
 
 TB_WRAPPER int fchmod(int fd, mode_t mode)
 {
-    flush_descriptor(fd);
+    int saved = errno;
+    if (stays_writable(mode))
+        flush_descriptor(fd);
+    else
+        tb_fd_coherent(fd);
+    errno = saved;
     return REAL(fchmod)(fd, mode);
 }
