@@ -42,6 +42,7 @@
 #include "layer/layer.h"
 #include "layer/open.h"
 #include "namespace/named.h"
+#include "region/counters.h"
 #include "tiering/stream.h"
 
 #define OPENING UINT32_MAX
@@ -234,7 +235,7 @@ bool tb_late_keep(tb_engine *e, struct tb_opening *o)
         return false;
     uint32_t state = e->late->spare + 1;
     atomic_store(word_of(e), (uint64_t)tb_name_number(p->path) << 32 | state);
-    bool kept = e->header->changes.begun == o->n_changes;
+    bool kept = tb_changes_begun(e->header) == o->n_changes;
     if (!kept) {
         tb_open_detach(e, o->fd);
         move_state(e, state, OPENING);

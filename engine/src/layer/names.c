@@ -284,7 +284,7 @@ static int unlink_name(tb_engine *e, struct tb_route r, const char *path, int fl
 static void begin_change(tb_engine *e, const char *name, const char *other, struct tb_name_locks *locks)
 {
     tb_late_learn(e);
-    e->header->changes.begun++;
+    e->header->changes.lane[e->slot % TB_CHANGE_LANES].begun++;
     e->region.clients[e->slot].n_changes++;
     tb_named_lock(e, name, other, locks);
 }
@@ -294,7 +294,7 @@ static void end_change(tb_engine *e, struct tb_name_locks *locks)
 {
     tb_named_unlock(e, locks);
     e->region.clients[e->slot].n_changes--;
-    e->header->changes.ended++;
+    e->header->changes.lane[e->slot % TB_CHANGE_LANES].ended++;
 }
 
 int tb_layer_unlink(struct tb_io *io, const char *path, int flags)

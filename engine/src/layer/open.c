@@ -22,6 +22,7 @@
 #include "namespace/deferred.h"
 #include "namespace/named.h"
 #include "region/clients.h"
+#include "region/counters.h"
 #include "shared/commit.h"
 #include "tiering/stream.h"
 
@@ -199,7 +200,7 @@ static void begin(struct tb_opening *o, struct tb_io *io, const char *path, int 
     o->mode = mode;
     o->cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
     o->place_flags = 0;
-    o->n_changes = o->e->header->changes.ended;
+    o->n_changes = tb_changes_ended(o->e->header);
     o->is_bound = false;
 }
 
@@ -207,7 +208,7 @@ bool tb_opening_is_named(const struct tb_opening *o)
 {
     struct tb_identity there;
     struct tb_name_locks locks;
-    if (o->e->header->changes.begun == o->n_changes)
+    if (tb_changes_begun(o->e->header) == o->n_changes)
         return true;
     tb_named_lock(o->e, o->path, NULL, &locks);
     bool same = tb_identity_of_path(o->place.io, o->place.path, &there) == 0 && there.inode == o->id.inode &&

@@ -207,7 +207,7 @@ static void repair_client(tb_engine *e, uint32_t slot)
     bool executes = tb_client_runs(c), in_no_call = tb_client_was_in_no_call(c);
     if (!in_no_call)
         finish_calls(e, slot);
-    e->header->changes.ended += atomic_exchange(&c->n_changes, 0);
+    e->header->changes.lane[slot % TB_CHANGE_LANES].ended += atomic_exchange(&c->n_changes, 0);
     c->n_moving = 0; /* before its number can be another client's */
     bool holds = tb_opens_forget_client(e, slot, executes);
     if (!in_no_call)

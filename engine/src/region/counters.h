@@ -54,6 +54,23 @@ static inline void tb_count_out(const tb_engine *e, uint32_t tier, uint64_t byte
     tb_count_by(&moved->hits, hits, is_first);
 }
 
+/* Calls that take names (struct tb_changes), so far. Each lane only grows: where the two sums are equal, no call was between the two. */
+static inline uint32_t tb_changes_begun(const struct tb_header *h)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < TB_CHANGE_LANES; i++)
+        n += h->changes.lane[i].begun;
+    return n;
+}
+
+static inline uint32_t tb_changes_ended(const struct tb_header *h)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < TB_CHANGE_LANES; i++)
+        n += h->changes.lane[i].ended;
+    return n;
+}
+
 /* So many dirty bytes more in buffers of a tier; a negative number is given modulo 2^64. */
 static inline void tb_count_dirty(const tb_engine *e, uint32_t tier, uint64_t by)
 {

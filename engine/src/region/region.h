@@ -130,17 +130,6 @@ struct tb_names {
 };
 
 /*
- * Removals and renames. An open description that does not know its file yet remembers `ended`: if `begun` is still the
- * same when it learns the file, its name leads to it.
- * Owner: layer/names.c.  No lock.
- * Invariants, at rest: ended = begun.  A killed client's are ended by repair, unless it was killed while it counted: then they stay apart,
- * and no description learns its file late any more
- */
-struct tb_changes {
-    _Atomic uint32_t begun, ended;
-} __attribute__((aligned(64)));
-
-/*
  * Fragments that no buffer uses: a list by the first word of each.
  * Owner: buffer/interval.c.  Lock: `lock`.
  * Invariants, at rest:
@@ -329,6 +318,20 @@ struct tb_sampling {
  */
 #define TB_LANES 8u
 #define TB_LANE_RUN 64u /* so many buffers that follow each other in a slab are of one lane: what one process takes is close together */
+
+/*
+ * Removals and renames. An open remembers how many have ended before it; if as many have begun when it is known, its name leads to
+ * its file.
+ * Owner: layer/names.c.  No lock.  Sums: region/counters.h.
+ * Invariants, at rest, of each lane: ended = begun.  A killed client's are ended by repair, unless it was killed while it counted: then
+ * they stay apart, and no open is late any more
+ */
+#define TB_CHANGE_LANES 4u /* each open looks at all */
+struct tb_changes {
+    struct tb_lane_changes {
+        _Atomic uint32_t begun, ended;
+    } __attribute__((aligned(64))) lane[TB_CHANGE_LANES];
+};
 
 /*
  * The free buffers of one lane of a slab.
