@@ -53,11 +53,17 @@ static bool exchange(tb_engine *e, uint32_t file, uint32_t *holder)
 
 enum outcome { RECORD_IS_FREE, CLAIMED, CLAIM_IS_HELD };
 
+/* The caller may have no hold on the record: then it may be free, and become another file's under another lock. */
+static TB_UNLOCKED bool is_live(const struct tb_file *f)
+{
+    return f->magic == TB_FILE_MAGIC;
+}
+
 /* The file's lock is held only for the try: the record cannot become another file's in between. */
 static enum outcome try_claim(tb_engine *e, uint32_t file, uint32_t *holder)
 {
     int stripe = tb_file_lock(e, file);
-    bool live = e->region.files[file].magic == TB_FILE_MAGIC;
+    bool live = is_live(&e->region.files[file]);
     bool claimed = live && exchange(e, file, holder);
     tb_file_unlock(e, stripe);
     return claimed ? CLAIMED : live ? CLAIM_IS_HELD : RECORD_IS_FREE;

@@ -4,6 +4,7 @@
  */
 #include "fixture.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -409,6 +410,51 @@ static void other_names_go_without_a_flush(void **state)
     close_by(&l->other, fd);
 }
 
+#define THREADS 4
+#define ROUNDS 500
+
+/* Each file has its number in it before it gets one of two names. */
+static void *meet(void *arg)
+{
+    struct late *l = arg;
+    static _Atomic unsigned serial;
+    unsigned seed = ++serial;
+    char own[32], path[512], *names[] = {"f", "g"};
+    for (int i = 0; i < ROUNDS; i++) {
+        struct stat st;
+        uint64_t number = 0;
+        const char *name = names[rand_r(&seed) % 2];
+        snprintf(own, sizeof(own), "t%u", ++serial);
+        int fd = TB_IO(l->own.io, open, fixture_path(&l->x, own), O_RDWR | O_CREAT | O_EXCL, 0600);
+        assert_true(fd >= 0 && TB_IO(l->own.io, fstat, fd, &st) == 0);
+        assert_int_equal(TB_IO(l->own.io, pwrite, fd, &st.st_ino, sizeof(st.st_ino), 0), sizeof(st.st_ino));
+        close_by(&l->own, fd);
+        snprintf(path, sizeof(path), "%s", fixture_path(&l->x, own));
+        assert_int_equal(TB_IO(l->own.io, rename, path, fixture_path(&l->x, name), 0), 0);
+        if (rand_r(&seed) % 3 == 0)
+            TB_IO(l->own.io, unlink, fixture_path(&l->x, name), 0);
+        fd = TB_IO(l->own.io, open, fixture_path(&l->x, names[rand_r(&seed) % 2]), O_RDONLY, 0);
+        if (fd < 0)
+            continue;
+        if (rand_r(&seed) % 2) {
+            assert_int_equal(TB_IO(l->own.io, pread, fd, &number, sizeof(number), 0), sizeof(number));
+            assert_int_equal(TB_IO(l->own.io, fstat, fd, &st), 0);
+            assert_int_equal(number, st.st_ino);
+        }
+        close_by(&l->own, fd);
+    }
+    return NULL;
+}
+
+static void threads_open_and_take_names(void **state)
+{
+    pthread_t thread[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, meet, *state), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+}
+
 #define in_both(f) cmocka_unit_test_setup_teardown(f, begin_async, end), cmocka_unit_test_setup_teardown(f, begin_scratch, end)
 
 int main(void)
@@ -432,6 +478,7 @@ int main(void)
         in_both(a_child_shares_its_offset),
         in_both(a_killed_client_leaves_none),
         in_both(other_names_go_without_a_flush),
+        in_both(threads_open_and_take_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
