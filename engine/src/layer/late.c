@@ -22,6 +22,8 @@
  *
  * The description is kept for the next late open. So such an open and close takes nothing from the region's free list.
  *
+ * A program whose late open was used has its next opens known at once, and then one is late again.
+ *
  * Limits: an open is not late that empties its file, gives it a deferred name, or follows a link with the last part of its name;
  * nor in write-through mode, nor with several nodes, where an open looks at what the others committed. A thread that opens while another
  * one does is not late.
@@ -48,11 +50,13 @@
 #define OPENING UINT32_MAX
 #define LEARNING (UINT32_MAX - 1)
 #define ANY 0u
+#define KNOWN_OPENS 31    /* after a late one that was used: most programs use what they open, and being late first costs them a tenth */
 #define STRANGE_LOOKS 100 /* then a late description is not this process's */
 
 struct tb_late {
     _Atomic uint32_t spare; /* the description that late opens use; TB_NONE: there is none yet */
     _Atomic bool is_kept;   /* other threads may learn it */
+    _Atomic uint32_t known; /* so many opens to come are known at once */
     struct tb_opening opening;
     char path[PATH_MAX]; /* the program's: the opening's */
 };
@@ -129,6 +133,7 @@ static void learn(tb_engine *e)
     struct tb_late *l = e->late;
     struct tb_opening *o = &l->opening;
     uint32_t open = l->spare, none = TB_NONE;
+    atomic_store_explicit(&l->known, KNOWN_OPENS, memory_order_relaxed);
     if (tb_opening_know(o) != TB_OPENED_KNOWN) {
         pass_through(e);
         return;
@@ -204,9 +209,20 @@ static bool may_be_late(const tb_engine *e, int flags)
     return e->slot != TB_NONE && !e->passes_through && !e->header->config.several_nodes && !(flags & (O_TRUNC | O_PATH | O_DIRECTORY));
 }
 
+/* Threads that count at the same time may count one open less. */
+static bool is_expected_unused(struct tb_late *l)
+{
+    uint32_t known = atomic_load_explicit(&l->known, memory_order_relaxed);
+    if (known)
+        atomic_store_explicit(&l->known, known - 1, memory_order_relaxed);
+    return !known;
+}
+
 struct tb_opening *tb_late_begin(tb_engine *e, int flags)
 {
     struct tb_late *l = e->late;
+    if (!is_expected_unused(l))
+        return NULL;
     uint32_t state = may_be_late(e, flags) ? state_of(e) : OPENING;
     if (state >= LEARNING || (state && !learn_first(e, state)) || !move_state(e, 0, OPENING))
         return NULL;

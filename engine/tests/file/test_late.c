@@ -77,16 +77,20 @@ static bool is_late(const struct client *c)
     return (uint32_t)c->engine->region.clients[c->engine->slot].late != 0;
 }
 
-static int open_late(struct late *l, const struct client *c, const char *name, int flags)
-{
-    int fd = open_by(l, c, name, flags);
-    assert_true(is_late(c));
-    return fd;
-}
-
 static void close_by(const struct client *c, int fd)
 {
     assert_int_equal(TB_IO(c->io, close, fd), 0);
+}
+
+static int open_late(struct late *l, const struct client *c, const char *name, int flags)
+{
+    int fd = open_by(l, c, name, flags);
+    for (int i = 0; i < 100 && !is_late(c); i++) { /* after one that was used some are not */
+        close_by(c, fd);
+        fd = open_by(l, c, name, flags);
+    }
+    assert_true(is_late(c));
+    return fd;
 }
 
 static void put(const struct client *c, int fd, const char *bytes, off_t at)
@@ -363,7 +367,7 @@ static void a_child_shares_its_offset(void **state)
     if (child == 0) {
         tb_engine_atfork_child(l->own.engine);
         bool right = TB_IO(l->own.io, read, fd, got, 3) == 3 && memcmp(got, "abc", 3) == 0;
-        int again = TB_IO(l->own.io, open, fixture_path(&l->x, "f"), O_RDONLY, 0); /* late, with a description of its own */
+        int again = open_late(l, &l->own, "f", O_RDONLY); /* with a description of its own */
         right = right && is_late(&l->own) && *tb_open_slot(l->own.engine, again) != spare;
         right = right && TB_IO(l->own.io, read, again, got, 6) == 6 && memcmp(got, "abcdef", 6) == 0;
         _exit(right ? 0 : 1);

@@ -14,8 +14,14 @@ static void write_name(struct scene *s, const char *name, const char *bytes)
 
 static int open_late(struct scene *s, struct tb_io *io, const char *name)
 {
-    int fd = TB_IO(io, open, fixture_path(&s->x, name), O_RDWR, 0);
-    assert_true(fd >= 0);
+    int fd = -1;
+    const struct tb_client *c = &s->x.engine->region.clients[s->x.engine->slot];
+    for (int i = 0; i < 100 && !(uint32_t)c->late; i++) { /* after one that was used some are not */
+        if (fd >= 0)
+            assert_int_equal(TB_IO(io, close, fd), 0);
+        fd = TB_IO(io, open, fixture_path(&s->x, name), O_RDWR, 0);
+        assert_true(fd >= 0);
+    }
     return fd;
 }
 
@@ -80,7 +86,8 @@ static void learned_for_another_open(void **state)
     write_name(s, "h", "others");
     open_other(s);
     meet(s, "late open knows its file", read_other);
-    int h = open_late(s, s->x.io, "h");
+    int h = TB_IO(s->x.io, open, fixture_path(&s->x, "h"), O_RDWR, 0);
+    assert_true(h >= 0);
     expect_text(s, h, "others");
     expect_text(s, s->other, "bytes");
     assert_int_equal(n_open(s, s->other), 1);
