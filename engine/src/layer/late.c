@@ -9,20 +9,21 @@
  *   number + 1     the description that is late; the high half is its name, as a number, or ANY: it may have another one now
  *   LEARNING       its file is being learned, or it is being closed; the high half is the same
  *
- * Who moves it away from 0 or from a number has e->late for itself until it stores the next value.
+ * The thread that moves it away from 0 or from a number has e->late for itself until it stores the next value.
  *
- * A file with a late open may have no record, or one that does not count it, so nothing would keep the bytes of a record
- * for it. Two rules see to that. A process that takes a file's name, where another process may have a late open of it, has the
- * bytes flushed first, and what is written after that goes to the backing file (layer/names.c). A description that learns of a file
- * without a name does the same. Whether the name still leads to the file is asked where any name has gone or changed
- * meanwhile (struct tb_changes).
+ * The file's record does not count a late open. So when the file's last name goes, the record and its bytes would go too, and the late
+ * open would read nothing. Two rules prevent that:
+ *   A process removes or replaces a name, and another process may have a late open of it: it flushes the bytes first. What is written
+ *   after that goes to the backing file (layer/names.c).
+ *   A late open learns its file, and that file has no name: the same.
+ * Does the name still lead to the file? That is asked only if any name was removed or changed after the open (struct tb_changes).
  *
- * Who takes a name counts that first, and then looks for late opens; who opens stores its name first, and then looks whether any
- * name has gone meanwhile. So one of the two sees the other.
+ * A process that removes a name counts that first, and then looks for late opens. A process that opens stores the name first, and then
+ * looks at the count. So one of the two sees the other.
  *
  * The description is kept for the next late open. So such an open and close takes nothing from the region's free list.
  *
- * A program whose late open was used has its next opens known at once, and then one is late again.
+ * Most programs use what they open. After a late open that was used, the next KNOWN_OPENS are not late.
  *
  * Limits: an open is not late that empties its file, gives it a deferred name, or follows a link with the last part of its name;
  * nor in write-through mode, nor with several nodes, where an open looks at what the others committed. A thread that opens while another
@@ -105,7 +106,7 @@ static bool is_own(const tb_engine *e, uint32_t state)
 }
 
 /* Of a directory, a device, or where the tables are full. */
-static void pass_through(tb_engine *e)
+static void leave_to_kernel(tb_engine *e)
 {
     tb_open_detach(e, e->late->opening.fd);
 }
@@ -135,7 +136,7 @@ static void learn(tb_engine *e)
     uint32_t open = l->spare, none = TB_NONE;
     atomic_store_explicit(&l->known, KNOWN_OPENS, memory_order_relaxed);
     if (tb_opening_know(o) != TB_OPENED_KNOWN) {
-        pass_through(e);
+        leave_to_kernel(e);
         return;
     }
     uint32_t file = o->file;
@@ -242,7 +243,7 @@ static bool has_spare(tb_engine *e, int flags)
     return true;
 }
 
-/* Where a name went while the file was opened, or goes now, it may have been this one: the caller asks. */
+/* If a name was removed while the file was opened, or is being removed, it may be this one: then the open is not late. */
 bool tb_late_keep(tb_engine *e, struct tb_opening *o)
 {
     const struct tb_place *p = &o->place;
@@ -281,8 +282,8 @@ struct tb_io *tb_late_unbind(tb_engine *e, int fd)
     return io;
 }
 
-/* True: it may be of a file of that name. From then on it may have any name. */
-static bool take_name(_Atomic uint64_t *late, uint32_t name)
+/* True: the late open may be of that name. From then on its file may have any name. */
+static bool lose_name(_Atomic uint64_t *late, uint32_t name)
 {
     uint64_t word = *late;
     while ((uint32_t)word && (uint32_t)word != OPENING && (word >> 32 == name || word >> 32 == ANY))
@@ -291,13 +292,13 @@ static bool take_name(_Atomic uint64_t *late, uint32_t name)
     return false;
 }
 
-/* A dead client counts until it is repaired. An open of this client is another thread's. */
-bool tb_late_take_name(tb_engine *e, const char *path)
+/* A dead client counts until it is repaired. If this client has a late open, another thread made it. */
+bool tb_late_lose_name(tb_engine *e, const char *path)
 {
     uint32_t name = tb_name_number(path);
     bool taken = false;
     for (uint32_t i = 0; i < e->header->registry.n_used; i++)
         if (e->region.clients[i].pid)
-            taken |= take_name(&e->region.clients[i].late, name);
+            taken |= lose_name(&e->region.clients[i].late, name);
     return taken;
 }

@@ -10,9 +10,7 @@
 struct tb_open;
 struct tb_opening; /* layer/open.h */
 
-/*
- * Begin an open: may it be late? Then the caller opens into what it gets, and calls keep; NULL: no.
- */
+/* Begin an open. NULL: it cannot be late; else the caller opens into the result, and calls tb_late_keep. */
 struct tb_opening *tb_late_begin(tb_engine *e, int flags);
 /* The descriptor is open. True: it is bound, and late. False: the open goes on; tb_late_end comes after it. */
 bool tb_late_keep(tb_engine *e, struct tb_opening *o);
@@ -26,10 +24,10 @@ void tb_late_learn(tb_engine *e);
 /* For a child just forked: its parent's late open, if there is one, is not its own. */
 void tb_late_forget(tb_engine *e);
 /*
- * A name goes. True: another process, or thread, may have a late open of it, so the bytes that go with the
- * name must be in the backing file. Called after that was counted (struct tb_changes).
+ * A name is about to be removed, or to lead to another file. True: another process or thread may have a late open of it, so the bytes
+ * must be in the backing file first. The caller has counted the change (struct tb_changes).
  */
-bool tb_late_take_name(tb_engine *e, const char *path);
+bool tb_late_lose_name(tb_engine *e, const char *path);
 /* 0 or -ENOMEM. */
 int tb_late_new(tb_engine *e);
 

@@ -198,10 +198,10 @@ static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
 }
 
 /*
- * Would bytes that the file has here, or may get, be lost to someone once the name is gone? To late opens, which its record does not
- * know; and to the PFS, where its record has this one of several names.
+ * Must the bytes that the file has here, or gets, reach the backing file before the name goes? Yes for late opens, which the record does
+ * not count; and if the file has other names, because the record may have this one, and a flush by it would fail.
  */
-static bool must_go_on(const tb_engine *e, uint32_t file, const struct tb_identity *id, bool late)
+static bool must_reach_backing(const tb_engine *e, uint32_t file, const struct tb_identity *id, bool late)
 {
     if (file == TB_NONE)
         return false;
@@ -225,7 +225,7 @@ static int claim_to_go(tb_engine *e, const struct tb_place *p, bool late, struct
 {
     *end = -1;
     int rc = claim_named(e, p, id, file);
-    while (!rc && must_go_on(e, *file, id, late)) {
+    while (!rc && must_reach_backing(e, *file, id, late)) {
         tb_named_unclaim(e, *file);
         if ((*end = tb_end_lock(e, *file, -1)) < 0) /* this lock comes before the claim */
             return *end;
@@ -265,7 +265,7 @@ static int unlink_name(tb_engine *e, struct tb_route r, const char *path, int fl
     if (flags & AT_REMOVEDIR && p.deferred && !p.waits)
         return tb_waiting_remove_directory(e, p.io, p.path);
     const struct tb_identity gone = last_name(e, &p);
-    bool late = !flags && tb_late_take_name(e, p.path) && !p.waits;
+    bool late = !flags && tb_late_lose_name(e, p.path) && !p.waits;
     rc = flags ? 0 : claim_to_go(e, &p, late, &id, &file, &end); /* a directory has no record */
     if (rc)
         return rc;
@@ -278,8 +278,8 @@ static int unlink_name(tb_engine *e, struct tb_route r, const char *path, int fl
 }
 
 /*
- * Around what takes a name away. The process's own late open is learned before: its file may be the one. The locks keep the name from
- * leading to another file between the look at it and its end; `other` may be NULL.
+ * Around a call that removes or replaces a name. The process's own late open is learned first: its file may be the one. From the look at
+ * the name to its removal the locks keep other calls from giving it to another file. `other` may be NULL.
  */
 static void begin_change(tb_engine *e, const char *name, const char *other, struct tb_name_locks *locks)
 {
@@ -443,8 +443,8 @@ static bool is_one_file(const struct tb_identity *a, const struct tb_identity *b
 static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb_place *q, mode_t kind, unsigned flags)
 {
     struct tb_renamed a = {.place = p}, b = {.place = q};
-    tb_late_take_name(e, p->path);
-    bool late = tb_late_take_name(e, q->path) && !q->waits;
+    tb_late_lose_name(e, p->path);
+    bool late = tb_late_lose_name(e, q->path) && !q->waits;
     int rc, there, end;
     if (S_ISDIR(kind))
         return rename_directory(e, p, q, flags);
@@ -459,7 +459,7 @@ static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb
             return rc;
         if (is_one_file(&a.id, &b.id)) /* then a rename does nothing; the record may have come between the two looks */
             return TB_IO(p->io, rename, p->path, q->path, flags);
-        end = must_go_on(e, b.file, &b.id, late) ? tb_end_lock(e, b.file, -1) : -1;
+        end = must_reach_backing(e, b.file, &b.id, late) ? tb_end_lock(e, b.file, -1) : -1;
         rc = claim_both(e, &a, &b);
         if (rc && end >= 0)
             tb_end_unlock(e, end);

@@ -235,9 +235,9 @@ static int give_up(struct tb_opening *o)
 }
 
 /*
- * The file is open, and its record is to be known at once. One that lost its name meanwhile may have lost its bytes with it, as it had
- * no open yet: then it is opened again, as if this call had come after the other. A file that this call has just made has no bytes.
- * Where a file system gives a path and its descriptor different numbers, a file would never have its name: the last try stays.
+ * The file is open; now its record. If the file lost its name during this call, its bytes may have gone with the name, because its
+ * record did not count this open yet. Then it is opened again, as if this call had come after the other one. A file that this call has
+ * just made has no bytes. On a file system that gives a path and its descriptor different numbers this would never end: so the last try stays.
  */
 static int finish(struct tb_opening *o, struct tb_io *io)
 {

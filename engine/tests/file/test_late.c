@@ -1,6 +1,6 @@
 /*
- * Late opens: descriptors of which the engine does not know the file until they are used. What names do meanwhile, and what
- * other clients write, must make no difference to what they read and where they write.
+ * Late opens: descriptors of which the engine does not know the file until they are used. Names may change before that, and other
+ * clients may write: it must make no difference to what the descriptors read and where they write.
  */
 #include "fixture.h"
 

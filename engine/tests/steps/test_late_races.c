@@ -119,7 +119,7 @@ static void unlink_late(struct scene *s)
     unlink_name(s, "g");
 }
 
-/* A name is taken by a client that is killed meanwhile. */
+/* A client is killed while it removes a name. */
 static void opens_are_late_after_a_repair(void **state)
 {
     struct scene *s = *state;
