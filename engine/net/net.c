@@ -191,15 +191,11 @@ static void nap(int ms)
 static void look_after(struct tb_net *net, struct tb_peer *p, bool was_asleep)
 {
     const struct tb_frame sign = {.kind = TB_FRAME_BEAT};
-    char why[64];
     if (was_asleep)
         p->heard_ns = tb_now_ns();
     if (tb_now_ns() - p->said_ns >= (uint64_t)net->options.answer_ms * 250000u)
         tb_peer_say(p, &sign, NULL);
-    if (tb_peer_is_alive(p) && tb_peer_is_silent(p)) {
-        snprintf(why, sizeof(why), "no sign of life for %d ms", net->options.answer_ms);
-        tb_peer_lose(p, why);
-    }
+    tb_peer_lose_silent(p);
 }
 
 /* A process that was stopped itself has heard no other node, which does not mean that the others are lost. */

@@ -77,24 +77,43 @@ static bool lose(struct tb_peer *p)
     return was_alive;
 }
 
+/* Under the lock: a connection that was adopted a moment ago is not taken for the silent one before it. */
+static bool is_silent(const struct tb_peer *p)
+{
+    uint64_t now = tb_now_ns(), heard = p->heard_ns;
+    return p->is_alive && now > heard && now - heard > (uint64_t)p->common->options->answer_ms * 1000000u;
+}
+
 /*
  * The event is told without the lock, since the owner's handler takes locks of its own. Of several that notice the same
  * loss only the first tells it.
  */
-void tb_peer_lose(struct tb_peer *p, const char *why)
+static void lose_if(struct tb_peer *p, bool only_if_silent, const char *why)
 {
     pthread_mutex_lock(&p->lock);
-    bool was_alive = lose(p), ends = p->ends;
+    bool tells = (!only_if_silent || is_silent(p)) && lose(p) && !p->ends;
     pthread_mutex_unlock(&p->lock);
-    if (was_alive && !ends)
+    if (tells)
         p->common->events->lost(p->common->arg, p, why);
 }
 
-/* -1: the end. */
+void tb_peer_lose(struct tb_peer *p, const char *why)
+{
+    lose_if(p, false, why);
+}
+
+void tb_peer_lose_silent(struct tb_peer *p)
+{
+    char why[64];
+    snprintf(why, sizeof(why), "no sign of life for %d ms", p->common->options->answer_ms);
+    lose_if(p, true, why);
+}
+
+/* -1: the end. One that was lost before it was read is taken too: only the reader closes it, and the next one waits for that. */
 static int wait_for_connection(struct tb_peer *p)
 {
     pthread_mutex_lock(&p->lock);
-    while (!p->is_alive && !p->ends)
+    while (p->fd < 0 && !p->ends)
         pthread_cond_wait(&p->changed, &p->lock);
     int fd = p->ends ? -1 : p->fd;
     pthread_mutex_unlock(&p->lock);
@@ -211,12 +230,6 @@ void tb_peer_say(struct tb_peer *p, const struct tb_frame *f, const void *payloa
     if (p->is_alive)
         send_now(p, bytes, TB_FRAME_BYTES + f->bytes);
     pthread_mutex_unlock(&p->lock);
-}
-
-bool tb_peer_is_silent(struct tb_peer *p)
-{
-    uint64_t now = tb_now_ns(), heard = p->heard_ns;
-    return now > heard && now - heard > (uint64_t)p->common->options->answer_ms * 1000000u;
 }
 
 void tb_peer_hello(const struct tb_peer *p, enum tb_purpose purpose, struct tb_hello *hello)

@@ -58,14 +58,14 @@ int tb_peer_start(struct tb_peer *p);
 /* A proved connection for its life, the peer's from now on. False (and closed) where it has one that is alive. */
 bool tb_peer_adopt(struct tb_peer *p, int fd);
 void tb_peer_lose(struct tb_peer *p, const char *why);
+/* If nothing was heard of it for longer than an answer may take. */
+void tb_peer_lose_silent(struct tb_peer *p);
 /* Ends all of its threads. */
 void tb_peer_stop(struct tb_peer *p);
 bool tb_peer_is_alive(struct tb_peer *p);
 
 /* Says something about life or the start, or nothing where the connection has no room for it. Never waits. */
 void tb_peer_say(struct tb_peer *p, const struct tb_frame *f, const void *payload);
-/* Nothing was heard for longer than an answer may take. */
-bool tb_peer_is_silent(struct tb_peer *p);
 /* What one node says to begin a connection to the other. */
 void tb_peer_hello(const struct tb_peer *p, enum tb_purpose purpose, struct tb_hello *hello);
 

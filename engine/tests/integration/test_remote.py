@@ -42,8 +42,8 @@ def tier(name: str) -> dict:
 def peer(name: str) -> dict:
     return next(p for p in status()["peers"] if p["node"] == name)
 def await_(what, name: str, seconds: float = 10) -> bool:
-    until = time.time() + seconds
-    while not what() and time.time() < until:
+    until = time.monotonic() + seconds
+    while not what() and time.monotonic() < until:
         time.sleep(0.05)
     return check(what(), name)
 def pattern(n: int, seed: int) -> bytes:

@@ -179,6 +179,29 @@ def test_noise_after_the_proof_loses_that_peer_only(folder: Path) -> None:
         assert b.call(2) == 100 and c.call(1) == 100
 
 
+def test_a_node_that_calls_many_times_at_once_is_back(folder: Path) -> None:
+    """Each call ends the one before it, which nobody has read yet."""
+    with several(folder, "abc") as (a, b, c):
+        there, secret = Record(folder / "peers/b"), (folder / "secret").read_bytes()
+        said = hello("a", Record(folder / "peers/a").start, "b", there.start)
+        a.kill()
+        assert b.becomes(0, False)
+        calls = [socket.create_connection(there.address) for _ in range(20)]
+        proofs = []
+        for s in calls:
+            s.sendall(said)
+            proofs.append(proof(secret, b"caller", said, heard(s, CHALLENGE_BYTES)[:32]))
+        b.pause()
+        for s, bytes_ in zip(calls, proofs, strict=True):
+            s.sendall(bytes_)
+        b.go_on()
+        assert b.becomes(0, True)
+        for s in calls:
+            s.close()
+        assert b.becomes(0, False)
+        assert b.call(2) == 100 and c.call(1) == 100
+
+
 def refusal_of_secret(folder: Path) -> str:
     node = Node(folder, "a", 2, start_ms=1000)
     line = node.line()
