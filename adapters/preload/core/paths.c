@@ -5,6 +5,7 @@
 #include "core/paths.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +22,32 @@ static bool is_dots_or_empty(const char *part)
     return part[dots] == '/' || part[dots] == 0;
 }
 
+typedef char sixteen __attribute__((vector_size(16), aligned(1), may_alias));
+
+/* -1 in the bytes where a slash comes before a slash, a dot or the end. */
+static sixteen odd_at(const char *path)
+{
+    const sixteen here = *(const sixteen *)path, next = *(const sixteen *)(path + 1);
+    return (here == '/') & ((next == '/') | (next == '.') | (next == 0));
+}
+
+/* False: look closer. Many bytes at a time, because each call with a path asks this. `n` is at least 16. */
+static bool is_surely_plain(const char *path, size_t n)
+{
+    uint64_t any[2];
+    sixteen odd = odd_at(path + n - sizeof(odd));
+    for (size_t at = 0; at + sizeof(odd) < n; at += sizeof(odd))
+        odd |= odd_at(path + at);
+    memcpy(any, &odd, sizeof(any));
+    return (any[0] | any[1]) == 0;
+}
+
 /* No "." or "..", no double slash and none at the end: then the name needs no normalising, which most don't. */
 static bool is_plain(const char *path)
 {
+    size_t n = strlen(path);
+    if (n >= sizeof(sixteen) && is_surely_plain(path, n))
+        return true;
     for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/'))
         if (is_dots_or_empty(slash + 1))
             return false;
@@ -191,7 +215,7 @@ const char *tb_path_look(int dirfd, const char *path, struct tb_path *out)
 {
     if (tb_inside || !is_string(path))
         return NULL;
-    tb_engine *e = tb_adapter_foreign() ? tb_adapter_foreign() : tb_adapter_engine();
+    tb_engine *foreign = tb_adapter_foreign(), *e = foreign ? foreign : tb_adapter_engine();
     if (!e)
         return NULL;
     int saved = errno;
@@ -200,11 +224,11 @@ const char *tb_path_look(int dirfd, const char *path, struct tb_path *out)
     if (name)
         tb_arrival_await(name);
     bool found = name && (out->io = tb_engine_route(e, name, &out->mode)) && is_served(path, name, out);
-    if (found && tb_adapter_foreign() && out->mode != TB_MODE_BYPASS)
+    if (found && foreign && out->mode != TB_MODE_BYPASS)
         tb_end_program(path, "its instance runs in another PID namespace, or clone made this process");
     tb_leave();
     errno = saved;
-    return found && !tb_adapter_foreign() ? name : NULL;
+    return found && !foreign ? name : NULL;
 }
 
 bool tb_path_find(int dirfd, const char *path, struct tb_path *out)

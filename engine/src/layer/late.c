@@ -247,9 +247,11 @@ static bool has_spare(tb_engine *e, int flags)
 bool tb_late_keep(tb_engine *e, struct tb_opening *o)
 {
     const struct tb_place *p = &o->place;
-    if (!p->managed || p->waits || p->mode == TB_MODE_PERSISTENT_SYNC || !memccpy(e->late->path, o->path, 0, PATH_MAX) ||
-        !has_spare(e, o->flags) || tb_open_bind(e, o->fd, e->late->spare))
+    size_t size = strlen(o->path) + 1;
+    if (!p->managed || p->waits || p->mode == TB_MODE_PERSISTENT_SYNC || size > sizeof(e->late->path) || !has_spare(e, o->flags) ||
+        tb_open_bind(e, o->fd, e->late->spare))
         return false;
+    memcpy(e->late->path, o->path, size);
     uint32_t state = e->late->spare + 1;
     atomic_store(word_of(e), (uint64_t)tb_name_number(p->path) << 32 | state);
     bool kept = tb_changes_begun(e->header) == o->n_changes;

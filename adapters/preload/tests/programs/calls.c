@@ -99,6 +99,24 @@ static void open_roundabout(const char *front)
     free(whole);
 }
 
+/* A name that leads out of the managed folder, wherever in it that is said: the file is the kernel's. */
+static void open_beside(void)
+{
+    const char sixteen[] = "dddddddddddddddd";
+    char *here = realpath(".", NULL), *root = realpath("../..", NULL), plain[4096], odd[4096], directory[32];
+    CHECK(here && root && snprintf(plain, sizeof(plain), "%s/f", root) < (int)sizeof(plain));
+    for (int n = 1; here && root && n <= 16; n++) {
+        snprintf(directory, sizeof(directory), "%.*s", n, sixteen);
+        CHECK(snprintf(odd, sizeof(odd), "%s/%s/../../../f", here, directory) < (int)sizeof(odd));
+        CHECK(mkdir(directory, 0755) == 0);
+        put(odd, TEXT);
+        CHECK(is_raw(plain));
+        CHECK(unlink(plain) == 0 && rmdir(directory) == 0);
+    }
+    free(here);
+    free(root);
+}
+
 static void opens(void)
 {
     int here = open(".", O_RDONLY | O_DIRECTORY), create = O_RDWR | O_CREAT | O_TRUNC;
@@ -116,6 +134,7 @@ static void opens(void)
     check_opened(open("./x/..//o7", create, 0644), "o7");
     open_roundabout("/");
     open_roundabout("/.");
+    open_beside();
     check_opened(mkstemp(strcpy(name, "oXXXXXX")), name);
     check_opened(mkostemp(strcpy(name, "oXXXXXX"), O_APPEND), name);
     check_opened(mkstemps(strcpy(suffixed, "oXXXXXX.txt"), 4), suffixed);
