@@ -84,6 +84,19 @@ static void meet_unread(void *arg, const char *path, const char *why)
     fail_folder(arg, path, why);
 }
 
+/* It comes from elsewhere, or is just coming. */
+static bool is_staged_in(struct tb_finds *f, const char *path, const struct stat *st)
+{
+    return tb_ledger_brought(f->ledger, path, st) || tb_ledger_waits(f->ledger, path);
+}
+
+/* A stage-in tells a file in the log before it makes it. So the log has it now, although it may not have been there when it was last read. */
+static bool is_staged_in_since(struct tb_finds *f, const char *path, const struct stat *st)
+{
+    tb_ledger_refresh(f->ledger);
+    return is_staged_in(f, path, st);
+}
+
 /*
  * Is it one that has to be moved, no matter which process has it open? Asked of the log and of the file each time. So a file is never
  * moved twice for two events of one close, and a mover that is started again does not move what the last one brought.
@@ -93,14 +106,14 @@ static bool is_due(struct tb_finds *f, const char *path, const char *destination
     if (!S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode))
         return false;
     struct tb_content c = tb_content_of(st);
-    if (!f->pair &&
-        ((c.ctime < f->since && c.mtime < f->since) || tb_ledger_brought(f->ledger, path, st) || tb_ledger_waits(f->ledger, path)))
-        return false; /* the last two: it comes from elsewhere, or is just coming */
+    if (!f->pair && ((c.ctime < f->since && c.mtime < f->since) || is_staged_in(f, path, st)))
+        return false;
     if (f->pair && tb_carry_is_removed(f->carries, destination))
         return false;
     bool is_first_look = !f->looked_ns;
     if (!tb_ledger_has_moved(f->ledger, f->host, path, destination, st) || (f->pair && is_first_look && access(destination, F_OK)))
-        return true; /* a pair's destination may be another job's folder of the same name; what is missing later was removed */
+        /* a pair's destination may be another job's folder of the same name; what is missing later was removed */
+        return f->pair || !is_staged_in_since(f, path, st);
     if (st->st_nlink > 1)
         tb_links_note(&f->carries->links, st, destination);
     return false;
