@@ -20,6 +20,7 @@ struct asked {
 
 static _Thread_local struct {
     tb_engine *engine; /* NULL: no read was before */
+    uint64_t number;   /* of that engine: a later one may be at the same address */
     uint32_t slot;     /* a forked child begins anew */
     uint32_t file;
     uint64_t end; /* of the last read */
@@ -38,7 +39,7 @@ static void forget_first(void)
 /* The requests of another instance, or of the parent, are not touched: they count as free by themselves. */
 static bool is_own(const tb_engine *e)
 {
-    return reader.engine == e && reader.slot == e->slot;
+    return reader.engine == e && reader.number == e->number && reader.slot == e->slot;
 }
 
 static void stop(const tb_engine *e)
@@ -104,6 +105,7 @@ void tb_read_ahead_go_on(struct tb_target *t, uint64_t offset, uint64_t n, uint6
     if (!follows)
         stop(e);
     reader.engine = e;
+    reader.number = e->number;
     reader.slot = e->slot;
     reader.file = t->file;
     reader.end = offset + n;

@@ -147,9 +147,11 @@ int tb_client_open_places(tb_engine *e)
 /* All descriptors are -1 first, so that tb_client_free can be called after any failure. */
 tb_engine *tb_client_new(struct tb_io *base)
 {
+    static _Atomic uint64_t n_made;
     tb_engine *e = calloc(1, sizeof(*e));
     if (!e)
         return NULL;
+    e->number = ++n_made;
     if (tb_wait_own_pid() != getpid())
         tb_wait_identify(getpid(), NULL);
     e->base = base;
