@@ -20,9 +20,10 @@
 
 #define LONGEST_WALK 64u /* steps along a chain without its lock */
 
+/* By the number's upper half, because a remainder would cost as much as all else here. */
 static uint32_t bucket_of(const tb_engine *e, uint64_t device, uint64_t inode)
 {
-    return (uint32_t)(tb_mix64(inode ^ tb_mix64(device)) % e->region.n_file_buckets);
+    return (uint32_t)((tb_mix64(inode ^ tb_mix64(device)) >> 32) * e->region.n_file_buckets >> 32);
 }
 
 static inline __attribute__((always_inline)) bool is_identity(const struct tb_file *f, const struct tb_identity *id)

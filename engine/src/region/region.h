@@ -51,7 +51,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 30u
+#define TB_REGION_VERSION 31u
 #define TB_STRIPES 1024u
 #define TB_NAME_STRIPES 256u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
