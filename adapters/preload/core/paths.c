@@ -23,6 +23,7 @@ static bool is_dots_or_empty(const char *part)
 }
 
 typedef char sixteen __attribute__((vector_size(16), aligned(1), may_alias));
+typedef uint64_t two __attribute__((vector_size(16)));
 
 /* -1 in the bytes where a slash comes before a slash, a dot or the end. */
 static sixteen odd_at(const char *path)
@@ -34,12 +35,10 @@ static sixteen odd_at(const char *path)
 /* False: look closer. Many bytes at a time, because each call with a path asks this. `n` is at least 16. */
 static bool is_surely_plain(const char *path, size_t n)
 {
-    uint64_t any[2];
     sixteen odd = odd_at(path + n - sizeof(odd));
     for (size_t at = 0; at + sizeof(odd) < n; at += sizeof(odd))
         odd |= odd_at(path + at);
-    memcpy(any, &odd, sizeof(any));
-    return (any[0] | any[1]) == 0;
+    return (((two)odd)[0] | ((two)odd)[1]) == 0;
 }
 
 /* No "." or "..", no double slash and none at the end: then the name needs no normalising, which most don't. */
