@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
+from common.jobs.launches import PRINTED_TENTH
 from common.outcome.launch_numbers import measured, outputs_of
 from common.outcome.verify_bytes import check
 from common.scales.scale import (
@@ -230,3 +231,11 @@ def test_a_dataset_that_is_not_there_is_refused(
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == status
     assert ("is not generated: needs 2 files of 100 bytes; there are" in done.stderr) == (status == 2)
+
+
+def test_bytes_that_a_driver_prints_in_tenths_of_a_mib_are_the_bytes_that_it_wrote() -> None:
+    """Also 66.25 MiB, which is printed as 66.2."""
+    for written in range(0, 256 << 20, 4096):
+        printed = round(float(f"{written / (1 << 20):.1f}") * (1 << 20))
+        assert abs(written - printed) <= PRINTED_TENTH, written
+    assert PRINTED_TENTH < (1 << 20) / 10

@@ -26,7 +26,7 @@ from .limits import LEAST_BYTES_S, LEAST_OPERATIONS_S, Limit, of_bytes, of_deadl
 from .script import Script, mark
 
 SIGNATURE = "1638301383"  # -G of the launch that is only checked
-PRINTED_TENTH = MIB // 20  # drivers print the bytes moved in tenths of a MiB
+PRINTED_TENTH = MIB // 20 + 1  # drivers print the bytes moved in tenths of a MiB, and 66.25 as 66.2
 
 
 # What a recipe sets on the user's directory, and leaves there, is undone when the job ends, however it ends.
