@@ -109,7 +109,10 @@ void tb_peer_lose_silent(struct tb_peer *p)
     lose_if(p, true, why);
 }
 
-/* -1: the end. One that was lost before it was read is taken too: only the reader closes it, and the next one waits for that. */
+/*
+ * -1: the network ends. A connection that was lost before the reader came to it is returned, too: only the reader closes
+ * connections, and tb_peer_adopt waits for that.
+ */
 static int wait_for_connection(struct tb_peer *p)
 {
     pthread_mutex_lock(&p->lock);

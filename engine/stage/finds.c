@@ -84,13 +84,13 @@ static void meet_unread(void *arg, const char *path, const char *why)
     fail_folder(arg, path, why);
 }
 
-/* It comes from elsewhere, or is just coming. */
+/* A stage-in brought it, or is about to. */
 static bool is_staged_in(struct tb_finds *f, const char *path, const struct stat *st)
 {
     return tb_ledger_brought(f->ledger, path, st) || tb_ledger_waits(f->ledger, path);
 }
 
-/* A stage-in tells a file in the log before it makes it. So the log has it now, although it may not have been there when it was last read. */
+/* A stage-in writes to the log before it makes the file. So its line is in the log by now, also if it came after the last read of the log. */
 static bool is_staged_in_since(struct tb_finds *f, const char *path, const struct stat *st)
 {
     tb_ledger_refresh(f->ledger);

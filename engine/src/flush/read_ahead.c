@@ -19,9 +19,9 @@ struct asked {
 };
 
 static _Thread_local struct {
-    tb_engine *engine; /* NULL: no read was before */
-    uint64_t number;   /* of that engine: a later one may be at the same address */
-    uint32_t slot;     /* a forked child begins anew */
+    tb_engine *engine;
+    uint64_t number; /* of that engine: a later one may be at the same address; 0: no read was before */
+    uint32_t slot;   /* a forked child begins anew */
     uint32_t file;
     uint64_t end; /* of the last read */
     uint32_t window, n;
@@ -39,7 +39,7 @@ static void forget_first(void)
 /* The requests of another instance, or of the parent, are not touched: they count as free by themselves. */
 static bool is_own(const tb_engine *e)
 {
-    return reader.engine == e && reader.number == e->number && reader.slot == e->slot;
+    return reader.number == e->number && reader.slot == e->slot;
 }
 
 static void stop(const tb_engine *e)
@@ -47,7 +47,7 @@ static void stop(const tb_engine *e)
     while (reader.n && is_own(e))
         forget_first();
     reader.n = reader.window = 0;
-    reader.engine = NULL;
+    reader.number = 0;
 }
 
 void tb_read_ahead_stop(void)

@@ -50,7 +50,7 @@ struct tb_borrow_ops {
 
 struct tb_engine {
     struct tb_engine_io any; /* routes each name it is given */
-    uint64_t number;         /* no other one of this process has it, before or after */
+    uint64_t number;         /* unique in this process; an address may be used again */
     struct tb_region region;
     struct tb_header *header;
     struct tb_copier copy; /* bytes between a program and the region: header->copy, where this processor can */

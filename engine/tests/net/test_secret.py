@@ -180,7 +180,7 @@ def test_noise_after_the_proof_loses_that_peer_only(folder: Path) -> None:
 
 
 def test_a_node_that_calls_many_times_at_once_is_back(folder: Path) -> None:
-    """Each call ends the one before it, which nobody has read yet."""
+    """Each call ends the one before it, although the node has not yet begun to read that one."""
     with several(folder, "abc") as (a, b, c):
         there, secret = Record(folder / "peers/b"), (folder / "secret").read_bytes()
         said = hello("a", Record(folder / "peers/a").start, "b", there.start)
