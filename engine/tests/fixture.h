@@ -53,7 +53,6 @@ static inline void fixture_slab(struct tb_config_tier *t, uint32_t units, double
 /* Folders and a default configuration; change it, then fixture_start. */
 static inline void fixture_init(struct fixture *x, enum tb_mode mode)
 {
-    static int serial;
     char path[300];
     const char *tmp = getenv("TMPDIR");
     memset(x, 0, sizeof(*x));
@@ -61,7 +60,7 @@ static inline void fixture_init(struct fixture *x, enum tb_mode mode)
     assert_non_null(mkdtemp(x->root));
     snprintf(x->pfs, sizeof(x->pfs), "%s/pfs", x->root);
     assert_int_equal(mkdir(x->pfs, 0700), 0);
-    snprintf(x->name, sizeof(x->name), "test-%d-%d", (int)getpid(), serial++);
+    snprintf(x->name, sizeof(x->name), "test-%s", strrchr(x->root, '-') + 1); /* no number of a process: a killed one may have left it */
     struct tb_config *c = &x->config;
     tb_config_defaults(c);
     snprintf(c->file, sizeof(c->file), "%s/test.yaml", x->root);
@@ -103,8 +102,12 @@ static inline void fixture_promise_in_slabs(struct fixture *x)
 
 static inline void fixture_stop(struct fixture *x)
 {
-    if (x->engine)
+    char region[TB_REGION_PATH_MAX];
+    if (x->engine) {
         assert_int_equal(tb_instance_destroy(x->engine), 0);
+        tb_region_path(x->name, region, sizeof(region));
+        assert_int_equal(access(region, F_OK), -1);
+    }
     tb_remove_tree(x->root, NULL);
 }
 

@@ -355,6 +355,15 @@ static void test_no_one_is_kept_from_a_request_by_what_was_asked_ahead(void **st
     stop();
 }
 
+/* An answer that came late, because the processors had other work, is old later. */
+static void ask_ahead(struct tb_wire *w, struct tb_asked *out)
+{
+    for (int tries = 0; !tb_ask_ahead(x.engine, w, out); tries++) {
+        assert_true(tries < 10000);
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+}
+
 /* Another thread has asked ahead by the same request since. */
 static void test_an_answer_is_claimed_by_the_one_that_asked(void **state)
 {
@@ -365,7 +374,7 @@ static void test_an_answer_is_claimed_by_the_one_that_asked(void **state)
     assert_true(tb_ask_ahead(x.engine, &w, &own));
     nanosleep(&(struct timespec){0, TB_AHEAD_NS + 20000000}, NULL);
     for (uint32_t i = 0; i < TB_REQUESTS / 2; i++)
-        assert_true(tb_ask_ahead(x.engine, &w, &other[i]));
+        ask_ahead(&w, &other[i]);
     for (uint32_t i = 0; i < TB_REQUESTS / 2; i++) {
         assert_int_equal(tb_ask_claim(x.engine, &own, UINT64_MAX), -ENOENT);
         assert_true(tb_ask_claim(x.engine, &other[i], UINT64_MAX) > 0);

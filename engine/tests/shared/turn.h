@@ -237,6 +237,7 @@ static inline int end(void **state)
         keeper_answer(1 - node, &(struct tb_wire){.op = TB_WIRE_REMOVE, .file = id, .n_gone = 1}, &all, sizeof(all), &a, sizeof(a));
     }
     x.engine->shared_device = 0;
+    x.engine->header->config.copies = x.config.copies; /* a region that does not fit its configuration stays */
     TB_IO(x.io, close, fd);
     fixture_stop(&x);
     return 0;

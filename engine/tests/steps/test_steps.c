@@ -92,6 +92,7 @@ static void run_victim(struct fixture *x, int point, int hit)
     for (int i = 0; i < MAX_POINTS; i++)
         shared->hits[i] = 0;
     pid_t child = fork();
+    assert_true(child >= 0);
     if (child == 0) {
         if (tb_engine_attach(x->name, tb_io_libc(), &victim))
             _exit(2);
