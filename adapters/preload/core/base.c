@@ -68,6 +68,8 @@ static int base_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     if (flags & TB_IO_OWN)
         return tb_own_open(path, flags & ~TB_IO_OWN, mode);
     int directory = at(&path);
+    if (flags & TB_IO_NO_LINKS)
+        return tb_io_open_without_links(REAL(syscall), directory, path, flags, mode);
     return (int)rc_of(REAL(openat)(directory, path, flags, mode));
 }
 

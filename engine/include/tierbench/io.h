@@ -25,6 +25,9 @@
  * TB_IO_OWN, with the flags of open: the descriptor is the engine's own for a moment, not
  * the program's.  Every layer passes it on, the kernel ignores it; a last layer inside a
  * program may give one that it has kept (preload).
+ *
+ * TB_IO_NO_LINKS, with the flags of open: -ELOOP where any part of the path is a symbolic link, and where
+ * the system cannot say so (Linux before 5.6, some sandboxes). Every layer passes it on.
  */
 #ifndef TIERBENCH_IO_H
 #define TIERBENCH_IO_H
@@ -45,6 +48,7 @@ extern "C" {
 #endif
 
 #define TB_IO_OWN 0x40000000
+#define TB_IO_NO_LINKS 0x20000000
 
 struct tb_io;
 struct statx;
@@ -139,6 +143,8 @@ struct tb_io {
 
 /* The last layer for programs that interpose nothing.  Static, never freed. */
 struct tb_io *tb_io_libc(void);
+/* For last layers: openat with TB_IO_NO_LINKS in `flags`, by a `syscall` of the caller's; a descriptor or a negative errno. */
+int tb_io_open_without_links(long (*call)(long number, ...), int directory, const char *path, int flags, mode_t mode);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

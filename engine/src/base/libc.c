@@ -7,12 +7,15 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -28,9 +31,24 @@
         return result_ == -1 ? -errno : result_;   \
     } while (0)
 
+/* Where the system refuses, with whatever number, nothing was opened: the plain open that follows says what is wrong. */
+int tb_io_open_without_links(long (*call)(long number, ...), int directory, const char *path, int flags, mode_t mode)
+{
+    static _Atomic bool lacks_it;
+    struct open_how how = {.flags = (uint64_t)(flags & ~(TB_IO_OWN | TB_IO_NO_LINKS)) | O_LARGEFILE, .resolve = RESOLVE_NO_SYMLINKS};
+    how.mode = flags & O_CREAT ? mode & 07777 : 0;
+    long fd = lacks_it ? -1 : call(SYS_openat2, directory, path, &how, sizeof(how));
+    if (fd >= 0)
+        return (int)fd;
+    lacks_it = lacks_it || errno == ENOSYS;
+    return lacks_it || errno == EPERM || errno == EINVAL || errno == E2BIG ? -ELOOP : -errno;
+}
+
 static int libc_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     (void)io;
+    if (flags & TB_IO_NO_LINKS)
+        return tb_io_open_without_links(syscall, AT_FDCWD, path, flags, mode);
     REPEAT(open(path, flags & ~TB_IO_OWN, mode));
 }
 

@@ -415,7 +415,7 @@ static int rename_directory(tb_engine *e, const struct tb_place *p, const struct
 static int find_to_move(tb_engine *e, const struct tb_route *r, const char *path, struct tb_place *p)
 {
     struct stat st;
-    int rc = tb_place_find(e, r, path, TB_NAME_MAKE, p);
+    int rc = tb_place_to_name(e, r, path, p);
     if (!rc && p->waits)
         return publish_name(e, r, path, TB_NAME_MAKE, p);
     if (rc || !p->scratch || tb_shadow_has_no_stubs(e, p->path))

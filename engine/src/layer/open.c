@@ -14,6 +14,7 @@
 
 #include "buffer/of_file.h"
 #include "file/state.h"
+#include "io/real_name.h"
 #include "layer/descriptions.h"
 #include "layer/end.h"
 #include "layer/late.h"
@@ -26,9 +27,23 @@
 #include "shared/commit.h"
 #include "tiering/stream.h"
 
-static int open_place(const struct tb_place *p, int flags, mode_t mode)
+/* A shadow's names are without links, and a name that waits is the engine's own. */
+static bool may_go_through_links(const struct tb_opening *o)
 {
-    return TB_IO(p->io, open, p->path, flags, mode);
+    const struct tb_place *p = &o->place;
+    return p->managed && p->mode != TB_MODE_SCRATCH && !p->waits && !(o->flags & (O_PATH | O_DIRECTORY));
+}
+
+static int open_place(struct tb_opening *o, int flags)
+{
+    const struct tb_place *p = &o->place;
+    if (may_go_through_links(o)) {
+        int fd = TB_IO(p->io, open, p->path, flags | TB_IO_NO_LINKS, o->mode);
+        o->by_link = fd == -ELOOP;
+        if (!o->by_link)
+            return fd;
+    }
+    return TB_IO(p->io, open, p->path, flags, o->mode);
 }
 
 /* What the translation of the name must know: whether a stub of a shadow has to be copied for this open, and its bytes too. */
@@ -55,7 +70,7 @@ static int open_name(struct tb_opening *o)
     struct tb_place *p = &o->place;
     int flags = (o->flags & ~(o->cut ? O_TRUNC : 0)) | o->place_flags;
     if (!(o->flags & (O_PATH | O_DIRECTORY | O_NOFOLLOW)) && tb_place_known(e, &o->route, o->path, p)) {
-        int fd = open_place(p, flags | O_NOFOLLOW, o->mode);
+        int fd = open_place(o, flags | O_NOFOLLOW);
         if (fd != -ELOOP)
             return fd;
     }
@@ -65,11 +80,11 @@ static int open_name(struct tb_opening *o)
         return rc ? rc : -EEXIST;
     if (p->waits)
         /* never O_CREAT: the name may take its place at any time, and would be made twice */
-        return open_place(p, flags & ~O_CREAT, o->mode);
+        return open_place(o, flags & ~O_CREAT);
     if (flags & O_CREAT && p->deferred)
         return open_to_wait(e, o->path, flags, o->mode, p);
     /* for a stub O_CREAT is dropped: a scratch prefix makes nothing on the PFS */
-    return open_place(p, flags & ~(stub ? O_CREAT : 0), o->mode);
+    return open_place(o, flags & ~(stub ? O_CREAT : 0));
 }
 
 static uint32_t flags_of(const struct tb_place *p)
@@ -119,6 +134,8 @@ enum tb_opened tb_opening_know(struct tb_opening *o)
     if (o->flags & (O_PATH | O_DIRECTORY) || tb_identity_of_fd(o->fd, &o->id) || !o->id.regular)
         return TB_OPENED_IRREGULAR;
     o->id.n_freed = n_freed;
+    if (o->by_link)
+        tb_real_name_of_file(o->place.io, o->route.prefix->prefix, o->fd, &o->id, o->place.path);
     if (!o->e->passes_through && tb_file_get(o->e, o->fd, &o->id, o->place.path, flags_of(&o->place), &o->file) == 0)
         return TB_OPENED_KNOWN;
     o->e->header->totals.passed++;
@@ -200,6 +217,7 @@ static void begin(struct tb_opening *o, struct tb_io *io, const char *path, int 
     o->mode = mode;
     o->cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
     o->place_flags = 0;
+    o->by_link = false;
     o->n_changes = tb_changes_ended(o->e->header);
     o->is_bound = false;
 }

@@ -19,6 +19,7 @@ struct tb_opening {
     mode_t mode;
     bool cut;           /* to be emptied, by us and not by the kernel */
     int place_flags;    /* what the kernel gets besides */
+    bool by_link;       /* the name may go through links, and is not the file's own then */
     uint32_t n_changes; /* struct tb_changes, before the file was opened */
     struct tb_place place;
     int fd;

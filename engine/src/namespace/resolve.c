@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "io/real_name.h"
 #include "namespace/deferred.h"
 #include "namespace/shadow_copy.h"
 
@@ -83,6 +84,14 @@ int tb_place_find(tb_engine *e, const struct tb_route *route, const char *path, 
         r = tb_route_of(e, path);
     }
     return -ELOOP;
+}
+
+int tb_place_to_name(tb_engine *e, const struct tb_route *route, const char *path, struct tb_place *out)
+{
+    int rc = tb_place_find(e, route, path, TB_NAME_MAKE, out);
+    if (!rc && route->prefix && out->mode != TB_MODE_SCRATCH && !out->waits && e->header->files.n)
+        tb_real_name_of_place(out->io, route->prefix->prefix, out->path);
+    return rc;
 }
 
 int tb_place_beside(tb_engine *e, const struct tb_place *from, const struct tb_route *route, const char *path, struct tb_place *out)

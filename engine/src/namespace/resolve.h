@@ -25,6 +25,11 @@ struct tb_place {
  */
 int tb_place_find(tb_engine *e, const struct tb_route *route, const char *path, unsigned use, struct tb_place *out);
 /*
+ * The same with TB_NAME_MAKE, of a name that is about to be given to a file, or taken from it: without links below its prefix, as the
+ * records have it.
+ */
+int tb_place_to_name(tb_engine *e, const struct tb_route *route, const char *path, struct tb_place *out);
+/*
  * `out` was found for a second or a new name (TB_NAME_MAKE) of the file `from`. Under a
  * Hermes configuration a new name is taken to be scratch (namespace/route.c). But a file of
  * the file system stays one whatever it is called, and a scratch file may hide a name that
