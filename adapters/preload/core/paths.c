@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/adapter.h"
 #include "core/arrivals.h"
@@ -159,6 +160,31 @@ static const char *absolute(tb_engine *e, int dirfd, const char *path, char *out
 static bool is_string(const char *path)
 {
     return (intptr_t)path >= 4096 && *path;
+}
+
+/* Digits alone, or -1. */
+static int number_in(const char *text)
+{
+    char *end;
+    long n = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : -1;
+    return n < 0 || *end || n > INT_MAX ? -1 : (int)n;
+}
+
+int tb_path_descriptor(const char *path)
+{
+    static const char *const standard[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+    char own[32];
+    const char *const folders[] = {"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", own};
+    if (!is_string(path) || (strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/proc/", 6) != 0))
+        return -1;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(path, standard[i]) == 0)
+            return i;
+    snprintf(own, sizeof(own), "/proc/%d/fd/", (int)getpid());
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0)
+            return number_in(path + strlen(folders[i]));
+    return -1;
 }
 
 /* Of a directory alone: what "name/" and "name/." say. */

@@ -22,6 +22,8 @@ const char *tb_path_look(int dirfd, const char *path, struct tb_path *out);
 bool tb_path_find(int dirfd, const char *path, struct tb_path *out);
 /* The absolute name alone, PATH_MAX bytes; false where it can't be said. */
 bool tb_path_name(int dirfd, const char *path, char *out);
+/* The number in a name that the kernel takes for an open descriptor of this process (/proc/self/fd/3, /dev/stdin); -1: it is no such name. */
+int tb_path_descriptor(const char *path);
 /* It ends as only a directory's name may: with a slash, or with a part of dots. */
 bool tb_path_is_directory(const char *path);
 /*

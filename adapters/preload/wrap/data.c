@@ -277,6 +277,9 @@ TB_WRAPPER int ftruncate64(int fd, off64_t length)
 TB_WRAPPER int truncate(const char *path, off_t length)
 {
     struct tb_path p;
+    int fd = tb_path_descriptor(path);
+    if (tb_fd_io(fd) && tb_fd_coherent(fd))
+        return -1;
     return tb_path_find(AT_FDCWD, path, &p) ? (int)TB_CALL(p.io, truncate, p.path, length) : REAL(truncate)(path, length);
 }
 

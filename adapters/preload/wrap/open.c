@@ -19,6 +19,24 @@
 #include "core/record_locks.h"
 #include "wrap/locks.h"
 
+/* An own descriptor of this name, opened anew: by the name that its file has, or from a file whose bytes are all in the kernel. */
+static int open_again(const char *path, int flags, mode_t mode)
+{
+    int again = tb_open_place(REAL(open)(path, O_PATH | O_CLOEXEC), flags), from = tb_path_descriptor(path);
+    if (again != TB_NOT_MANAGED)
+        return again;
+    return tb_fd_io(from) && tb_fd_coherent(from) ? -1 : REAL(open)(path, flags, mode);
+}
+
+/* Outside every prefix; only the name of a descriptor may lead into one. */
+static int open_elsewhere(int dirfd, const char *path, int flags, mode_t mode)
+{
+    bool stays = flags & (O_PATH | O_NOFOLLOW | O_DIRECTORY) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+    if (stays || tb_inside || tb_path_descriptor(path) < 0)
+        return REAL(openat)(dirfd, path, flags, mode);
+    return open_again(path, flags, mode);
+}
+
 /*
  * A file without a name is this process's alone, and a directory has no bytes: those are
  * libc's. What can't be made coherent when it must be is closed again: half-managed, it would
@@ -31,7 +49,7 @@ static int open_at(int dirfd, const char *path, int flags, mode_t mode)
         return tb_path_real(&dirfd, &path, TB_NAME_ENTER, &p) ? REAL(openat)(dirfd, path, flags, mode) : -1;
     const char *name = tb_path_look(dirfd, path, &p);
     if (!name)
-        return REAL(openat)(dirfd, path, flags, mode);
+        return open_elsewhere(dirfd, path, flags, mode);
     int fd = (int)TB_CALL(p.io, open, name, flags, mode);
     if (fd < 0 || flags & (O_DIRECTORY | O_PATH) || tb_fd_adopt(fd, p.io) == 0)
         return fd;
@@ -89,7 +107,7 @@ TB_WRAPPER int __openat64_2(int dirfd, const char *path, int flags)
 }
 /* clang-format on */
 
-/* The name of the regular file that `fd` names, where it is managed. */
+/* The name of the regular file that `fd` names, where it has one and that is managed. */
 static bool is_managed(int fd, struct stat *st, char *path, enum tb_mode *mode)
 {
     char link[64];
@@ -97,7 +115,7 @@ static bool is_managed(int fd, struct stat *st, char *path, enum tb_mode *mode)
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     ssize_t n = REAL(readlink)(link, path, PATH_MAX - 1);
     path[n > 0 ? n : 0] = 0;
-    bool found = n > 0 && REAL(fstat)(fd, st) == 0 && S_ISREG(st->st_mode) && tb_path_find(AT_FDCWD, path, &p);
+    bool found = n > 0 && REAL(fstat)(fd, st) == 0 && S_ISREG(st->st_mode) && st->st_nlink && tb_path_find(AT_FDCWD, path, &p);
     *mode = found ? p.mode : TB_MODE_BYPASS;
     return found;
 }

@@ -109,6 +109,16 @@ static FILE *real_stream(const struct tb_path *p, const char *mode, FILE *reopen
     return reopened ? REAL(freopen)(name, mode, reopened) : REAL(fopen)(name, mode);
 }
 
+/* The name of a descriptor (/dev/stdin): what open makes of it may be managed. */
+static FILE *open_descriptor(const char *path, const char *mode)
+{
+    int fd = open(path, flags_of(mode), 0666);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, mode);
+    if (!file && fd >= 0)
+        close(fd);
+    return file;
+}
+
 /*
  * A mode that fopen would refuse is left to libc, which has the error. Wide streams (",ccs=")
  * can't be cookies.
@@ -116,8 +126,11 @@ static FILE *real_stream(const struct tb_path *p, const char *mode, FILE *reopen
 TB_WRAPPER FILE *fopen(const char *path, const char *mode)
 {
     struct tb_path p;
-    if (!mode || !*mode || !strchr("rwa", mode[0]) || !tb_path_find(AT_FDCWD, path, &p))
+    bool managed = tb_path_find(AT_FDCWD, path, &p);
+    if (!mode || !*mode || !strchr("rwa", mode[0]) || (!managed && tb_path_descriptor(path) < 0))
         return REAL(fopen)(path, mode);
+    if (!managed)
+        return open_descriptor(path, mode);
     if (strstr(mode, ",ccs="))
         return real_stream(&p, mode, NULL);
     int fd = open(path, flags_of(mode), 0666);

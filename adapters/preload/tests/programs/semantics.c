@@ -329,6 +329,43 @@ static void streams(void)
     show("stream");
 }
 
+/* Names that lead to a file by an open descriptor. */
+static void by_descriptor(void)
+{
+    static const char *const folders[] = {"/proc/self/fd", "/proc/thread-self/fd", "/dev/fd", NULL};
+    char name[64], own[32], line[32] = "";
+    struct stat st;
+    int fd = open("described", O_RDWR | O_CREAT, 0644), saved = dup(0);
+    snprintf(own, sizeof(own), "/proc/%d/fd", (int)getpid());
+    put(fd, 'a', 5000, 0);
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof(name), "%s/%d", folders[i] ? folders[i] : own, fd);
+        int again = open(name, O_RDWR);
+        SAY(pread(again, line, 3, 4998));
+        put(again, (char)('b' + i), 100, 1000 * i);
+        close(again);
+        SAY(stat(name, &st) ? -1 : st.st_size);
+        SAY(lstat(name, &st) ? -1 : (long)S_ISLNK(st.st_mode));
+        SAY((close(open(name, O_WRONLY | O_TRUNC | (i == 3 ? 0 : O_APPEND))), fstat(fd, &st)) ? -1 : st.st_size);
+        put(fd, 'c', 3000, 2000);
+    }
+    SAY(open(name, O_RDWR | O_CREAT | O_EXCL, 0644));
+    SAY(truncate(name, 4000));
+    FILE *f = fopen(name, "r+");
+    SAY(f && fseek(f, 2500, SEEK_SET) == 0 && fgets(line, 4, f) != NULL);
+    SAY(f && fputs("stream", f) >= 0 && fclose(f) == 0);
+    dup2(fd, 0);
+    show("/dev/stdin");
+    dup2(saved, 0);
+    SAY(unlink("described"));
+    put(fd, 'd', 700, 700);
+    snprintf(name, sizeof(name), "/dev/fd/%d", fd);
+    show(name);
+    close(fd);
+    close(saved);
+    show("/dev/fd/nothing");
+}
+
 int main(void)
 {
     setvbuf(stdout, NULL, _IOFBF, 1 << 16);
@@ -341,6 +378,7 @@ int main(void)
     slashes();
     nameless();
     by_handle();
+    by_descriptor();
     kernel();
     mapped();
     streams();

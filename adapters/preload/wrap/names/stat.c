@@ -10,16 +10,17 @@
 #include "core/adapter.h"
 
 /*
- * *managed is false where the call is libc's. By descriptor alone (AT_EMPTY_PATH) the open
- * file is meant, whatever its name is by now.
+ * *managed is false where the call is libc's. By descriptor alone (AT_EMPTY_PATH, or a name of /proc/self/fd) the open
+ * file is meant, whatever its name is by now: then p->io is NULL.
  */
 static int stat_at(int dirfd, const char *path, struct stat *st, int flags, struct tb_path *p, bool *managed)
 {
-    if ((flags & AT_EMPTY_PATH) && path && !*path && tb_fd_io(dirfd)) {
-        *managed = true;
-        return (int)TB_CALL(tb_fd_io(dirfd), fstat, dirfd, st);
-    }
-    *managed = tb_path_find(dirfd, path, p);
+    bool empty = flags & AT_EMPTY_PATH && path && !*path;
+    int fd = empty ? dirfd : flags & AT_SYMLINK_NOFOLLOW ? -1 : tb_path_descriptor(path);
+    p->io = NULL;
+    *managed = tb_fd_io(fd) || tb_path_find(dirfd, path, p);
+    if (tb_fd_io(fd))
+        return (int)TB_CALL(tb_fd_io(fd), fstat, fd, st);
     return *managed ? (int)TB_CALL(p->io, stat, p->path, st, flags & AT_SYMLINK_NOFOLLOW) : 0;
 }
 
@@ -130,7 +131,7 @@ TB_WRAPPER int statx(int dirfd, const char *path, int flags, unsigned mask, stru
         return REAL(statx)(dirfd, path, flags, mask, x);
     if (sized)
         return -1;
-    int rc = *path ? (int)TB_CALL(p.io, statx, p.path, flags, mask, x) : REAL(statx)(dirfd, path, flags, mask, x);
+    int rc = p.io ? (int)TB_CALL(p.io, statx, p.path, flags, mask, x) : REAL(statx)(dirfd, path, flags, mask, x);
     if (rc == 0) {
         x->stx_size = (unsigned long long)st.st_size;
         x->stx_blocks = (unsigned long long)st.st_blocks;
