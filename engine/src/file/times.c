@@ -44,12 +44,19 @@ static TB_UNLOCKED void show_written(const struct tb_file *f, struct stat *st)
         st->st_ctim = of_ns(-written);
 }
 
-void tb_times_show(const struct tb_file *f, struct stat *st)
+/* What the backing file has, and the buffers that it gets; of a file without holes that is at least its size. */
+static TB_UNLOCKED blkcnt_t most_blocks(const tb_engine *e, const struct tb_file *f, const struct stat *st)
 {
-    blkcnt_t filled = (st->st_size + 4095) / 4096 * 8;
+    const struct tb_layout *l = tb_layout_of(e);
+    return st->st_blocks + (blkcnt_t)f->n_dirty * (blkcnt_t)(l->class_size[l->n_classes - 1] / 512);
+}
+
+void tb_times_show(const tb_engine *e, const struct tb_file *f, struct stat *st)
+{
+    blkcnt_t filled = (st->st_size + 4095) / 4096 * 8, most = most_blocks(e, f, st);
     show_written(f, st);
     if (f->n_dirty && st->st_blocks < filled)
-        st->st_blocks = filled;
+        st->st_blocks = filled < most ? filled : most;
 }
 
 /* A file of another user keeps the time of the flush: only the owner may set times. */

@@ -4,7 +4,7 @@
  * dirty, and given to the backing file after the flush. The ctime cannot be given: as long
  * as it is the one that our flush left, the time of the write is shown instead. A file
  * with dirty bytes shows as many blocks as its size fills, because a program that skips
- * holes must not take it for one.
+ * holes must not take it for one; but no more than its buffers can fill.
  */
 #ifndef TB_TIMES_H
 #define TB_TIMES_H
@@ -17,7 +17,7 @@ void tb_times_written(struct tb_file *f);
 /* `st` was asked for before a flush ended: ask again. */
 bool tb_times_are_old(const struct tb_file *f, const struct stat *st);
 /* What the backing file's `st` says, as the program has to see it. */
-void tb_times_show(const struct tb_file *f, struct stat *st);
+void tb_times_show(const tb_engine *e, const struct tb_file *f, struct stat *st);
 
 /*
  * After a flush through `fd`: the time that was given, 0 for none. When the backing file's

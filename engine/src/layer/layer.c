@@ -341,7 +341,7 @@ static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
         rc = TB_IO(below, fstat, fd, st);
     if (!rc && buffered) {
         st->st_size = tb_layer_size(e, o->file, st->st_size);
-        tb_times_show(&e->region.files[o->file], st);
+        tb_times_show(e, &e->region.files[o->file], st);
     }
     return rc;
 }

@@ -121,7 +121,7 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
         rc = TB_IO(p.io, stat, p.path, st, flags);
     if (!rc && buffered) {
         st->st_size = tb_layer_size(e, file, st->st_size);
-        tb_times_show(&e->region.files[file], st);
+        tb_times_show(e, &e->region.files[file], st);
     }
     return rc;
 }

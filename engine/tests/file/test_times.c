@@ -120,6 +120,17 @@ static void a_buffered_file_is_not_a_hole(void **state)
     TB_IO(x->io, close, fd);
 }
 
+static void a_hole_is_not_filled(void **state)
+{
+    const struct fixture *x = *state;
+    const char *path = fixture_path(x, "f");
+    int fd = TB_IO(x->io, open, path, O_RDWR | O_CREAT, 0600);
+    assert_int_equal(TB_IO(x->io, pwrite, fd, "end", 3, 1ll << 32), 3);
+    blkcnt_t blocks = seen(x, path).st_blocks;
+    assert_in_range(blocks, 1, 2 * (65536 / 512)); /* one buffer, and what the backing file may have */
+    TB_IO(x->io, close, fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +138,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_others_change_is_seen, start, stop),
         cmocka_unit_test_setup_teardown(a_cut_is_a_change, start, stop),
         cmocka_unit_test_setup_teardown(a_buffered_file_is_not_a_hole, start, stop),
+        cmocka_unit_test_setup_teardown(a_hole_is_not_filled, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
