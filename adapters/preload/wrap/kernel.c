@@ -64,10 +64,25 @@ static ssize_t copy(int in, off_t *in_offset, int out, off_t *out_offset, size_t
     return (ssize_t)done;
 }
 
+/* What the kernel asks of both sides before it moves a byte; `appends`: its error for a target that is open for appending. */
+static bool may_copy(int in, int out, int appends)
+{
+    int from = REAL(fcntl)(in, F_GETFL), to = REAL(fcntl)(out, F_GETFL);
+    if (from < 0 || to < 0 || (from & O_ACCMODE) == O_WRONLY || (to & O_ACCMODE) == O_RDONLY)
+        errno = EBADF;
+    else if (to & O_APPEND)
+        errno = appends;
+    else
+        return true;
+    return false;
+}
+
 /* Kernel to kernel where neither side is managed; else by copy, so that buffered bytes are seen. */
 TB_WRAPPER ssize_t sendfile(int out, int in, off_t *offset, size_t n)
 {
-    return tb_fd_io(in) || tb_fd_io(out) ? copy(in, offset, out, NULL, n) : REAL(sendfile)(out, in, offset, n);
+    if (!tb_fd_io(in) && !tb_fd_io(out))
+        return REAL(sendfile)(out, in, offset, n);
+    return may_copy(in, out, EINVAL) ? copy(in, offset, out, NULL, n) : -1;
 }
 
 TB_WRAPPER ssize_t sendfile64(int out, int in, off64_t *offset, size_t n)
@@ -77,8 +92,9 @@ TB_WRAPPER ssize_t sendfile64(int out, int in, off64_t *offset, size_t n)
 
 TB_WRAPPER ssize_t copy_file_range(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t n, unsigned flags)
 {
-    return tb_fd_io(in) || tb_fd_io(out) ? copy(in, in_offset, out, out_offset, n)
-                                         : REAL(copy_file_range)(in, in_offset, out, out_offset, n, flags);
+    if ((!tb_fd_io(in) && !tb_fd_io(out)) || flags)
+        return REAL(copy_file_range)(in, in_offset, out, out_offset, n, flags); /* which knows no flags */
+    return may_copy(in, out, EBADF) ? copy(in, in_offset, out, out_offset, n) : -1;
 }
 
 /* A pipe on one side: pages go without a copy, so the bytes must be in the file. */

@@ -294,6 +294,25 @@ static void kernel(void)
     show("copied");
 }
 
+/* Copies that the kernel refuses. */
+static void refused(void)
+{
+    int fd = open("refused", O_RDWR | O_CREAT, 0644), reads = open("refused", O_RDONLY), appends = open("refused", O_WRONLY | O_APPEND);
+    put(fd, 'r', 100, 0);
+    SAY(copy_file_range(fd, &(off64_t){0}, fd, &(off64_t){200}, 4, 1));
+    SAY(copy_file_range(fd, &(off64_t){0}, reads, &(off64_t){200}, 4, 0));
+    SAY(copy_file_range(fd, &(off64_t){0}, -1, &(off64_t){200}, 0, 0));
+    SAY(copy_file_range(appends, &(off64_t){0}, fd, &(off64_t){200}, 4, 0));
+    SAY(copy_file_range(fd, &(off64_t){0}, appends, NULL, 4, 0));
+    SAY(sendfile(reads, fd, &(off_t){0}, 4));
+    SAY(sendfile(appends, fd, &(off_t){0}, 4));
+    SAY(sendfile(-1, fd, &(off_t){0}, 0));
+    close(appends);
+    close(reads);
+    close(fd);
+    show("refused");
+}
+
 static void mapped(void)
 {
     int fd = open("mapped", O_RDWR | O_CREAT, 0644);
@@ -380,6 +399,7 @@ int main(void)
     by_handle();
     by_descriptor();
     kernel();
+    refused();
     mapped();
     streams();
     return fflush(stdout) != 0;
