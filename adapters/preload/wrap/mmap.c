@@ -133,10 +133,18 @@ static void release(void *address, size_t n)
     }
 }
 
-/* By system call: allocators map memory while libc resolves names. */
+/*
+ * By system call: allocators map memory while libc resolves names. At one place for all three, so that the name is looked up with the first
+ * mapping: a later look-up waits for a dlopen, which may wait for the allocator that is just giving memory back.
+ */
+static long by_number(long number, const void *address, long a, long b, long c, long d, long e)
+{
+    return REAL(syscall)(number, address, a, b, c, d, e);
+}
+
 static void *real_mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
 {
-    return (void *)REAL(syscall)(SYS_mmap, address, n, protection, flags, fd, offset);
+    return (void *)by_number(SYS_mmap, address, (long)n, protection, flags, fd, offset);
 }
 
 /*
@@ -169,7 +177,7 @@ TB_WRAPPER void *mmap64(void *address, size_t n, int protection, int flags, int 
  */
 TB_WRAPPER int munmap(void *address, size_t n)
 {
-    int rc = (int)REAL(syscall)(SYS_munmap, address, n);
+    int rc = (int)by_number(SYS_munmap, address, (long)n, 0, 0, 0, 0);
     if (rc == 0 && n_mappings && address)
         release(address, n);
     return rc;
@@ -185,7 +193,7 @@ TB_WRAPPER void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
     va_start(args, flags);
     void *wanted = flags & MREMAP_FIXED ? va_arg(args, void *) : NULL;
     va_end(args);
-    void *moved = (void *)REAL(syscall)(SYS_mremap, old, old_size, size, flags, wanted);
+    void *moved = (void *)by_number(SYS_mremap, old, (long)old_size, (long)size, flags, (long)wanted, 0);
     for (int i = 0; moved != MAP_FAILED && i < n_mappings; i++)
         if (mappings[i].address == old) {
             mappings[i].size = size;
