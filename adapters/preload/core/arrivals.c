@@ -9,7 +9,6 @@
 #include "core/arrivals.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +32,8 @@ static struct {
     const char *from;   /* where what arrives comes from */
 } arrivals;
 
-/* Once a process. What is malformed is as if it were not set: then no name is waited for. */
-static void read_environment(void)
+/* What is malformed is as if it were not set: then no name is waited for. */
+void tb_arrivals_read_environment(void)
 {
     const char *given = secure_getenv("TIERBENCH_STAGE_IN"), *from = secure_getenv("TIERBENCH_STAGE_FROM");
     const char *colon = given ? strchr(given, ':') : NULL;
@@ -59,9 +58,7 @@ static const char *below(const char *name, const char *folder)
 /* Its part below the folder; NULL: it is there already, or is not in the folder. */
 static const char *coming(const char *name)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stat st;
-    pthread_once(&once, read_environment);
     const char *part = arrivals.folder ? below(name, arrivals.folder) : NULL;
     if (!part && arrivals.folder)
         part = below(name, arrivals.real);

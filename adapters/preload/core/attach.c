@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/adapter.h"
+#include "core/arrivals.h"
 #include "core/base.h"
 #include "core/cwd.h"
 #include "core/record_locks.h"
@@ -225,6 +226,8 @@ static void attach(void)
     if (e)
         tb_locks_adopt();
     if (e)
+        tb_arrivals_read_environment();
+    if (e)
         pthread_atfork(before_fork, in_parent, in_child);
     if (e)
         tb_engine_tells_calls(e); /* last: if killed before, this call counts as under way */
@@ -246,12 +249,45 @@ tb_engine *tb_adapter_engine(void)
     return engine;
 }
 
+/* In /proc these lead to other files, whose names the program reads in its own words (wrap/names/links.c). */
+static bool leads_elsewhere(const char *path)
+{
+    return strstr(path, "/..") || strstr(path, "/cwd") || strstr(path, "/root") || strstr(path, "/fd/");
+}
+
+/*
+ * What the system says of itself, and the records of a trace, which begin with the first call: no instance has files there. A pointer that is
+ * no string is the kernel's to refuse.
+ */
+static bool is_unmanaged(const char *path)
+{
+    static const char *const places[] = {"/etc/", "/proc/", "/sys/", "/dev/urandom", "/dev/random"};
+    if ((intptr_t)path >= 4096 && strncmp(path, "/dev/shm/tierbench.", 19) == 0)
+        return strstr(path, ".trace/");
+    for (size_t i = 0; (intptr_t)path >= 4096 && i < sizeof(places) / sizeof(places[0]); i++)
+        if (strncmp(path, places[i], strlen(places[i])) == 0)
+            return !leads_elsewhere(path);
+    return false;
+}
+
+/*
+ * An allocator that the program is linked with reads such files while it begins, and holds its lock. That may be before our constructor: the
+ * loader asks it for memory, or its own constructor comes first. To attach needs memory, so the thread would wait for itself for ever.
+ */
+tb_engine *tb_adapter_engine_for(const char *path)
+{
+    return state < 2 && is_unmanaged(path) ? NULL : tb_adapter_engine();
+}
+
 tb_engine *tb_adapter_foreign(void)
 {
     return foreign;
 }
 
-/* Attached before main, while there is one thread, so that no open misses it. */
+/*
+ * Attached before main, while there is one thread, so that no open misses it. If an allocator begins only now, it begins inside: its calls
+ * are libc's.
+ */
 static __attribute__((constructor)) void attach_early(void)
 {
     tb_adapter_engine();

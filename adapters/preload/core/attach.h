@@ -7,6 +7,8 @@
 
 /* The engine, attached on first use; NULL where this process has none. */
 tb_engine *tb_adapter_engine(void);
+/* The same for a call with this path: not attached yet, and not for what an allocator reads while it begins. */
+tb_engine *tb_adapter_engine_for(const char *path);
 /* What this process may not use although its parent could: it was forked into another PID namespace, or by clone.  NULL: it was not. */
 tb_engine *tb_adapter_foreign(void);
 /* The engine is told of this thread's call, if the process had one when the call began: for tb_enter and tb_leave. */

@@ -240,7 +240,7 @@ const char *tb_path_look(int dirfd, const char *path, struct tb_path *out)
 {
     if (tb_inside || !is_string(path))
         return NULL;
-    tb_engine *foreign = tb_adapter_foreign(), *e = foreign ? foreign : tb_adapter_engine();
+    tb_engine *foreign = tb_adapter_foreign(), *e = foreign ? foreign : tb_adapter_engine_for(path);
     if (!e)
         return NULL;
     int saved = errno;

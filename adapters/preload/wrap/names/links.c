@@ -38,7 +38,7 @@ TB_WRAPPER ssize_t readlinkat(int at, const char *path, char *out, size_t n)
 {
     struct tb_path p;
     char text[PATH_MAX], shown[PATH_MAX];
-    tb_engine *e = tb_inside ? NULL : tb_adapter_engine();
+    tb_engine *e = tb_inside ? NULL : tb_adapter_engine_for(path);
     if (tb_path_find(at, path, &p))
         return (ssize_t)TB_CALL(p.io, readlink, p.path, out, n);
     ssize_t length = e ? REAL(readlinkat)(at, path, text, sizeof(text) - 1) : -1;
@@ -75,7 +75,7 @@ TB_WRAPPER char *realpath(const char *path, char *out)
 {
     struct tb_path p;
     char name[PATH_MAX], shown[PATH_MAX];
-    tb_engine *e = tb_inside ? NULL : tb_adapter_engine();
+    tb_engine *e = tb_inside ? NULL : tb_adapter_engine_for(path);
     bool managed = tb_path_find(AT_FDCWD, path, &p);
     if (!e)
         return REAL(realpath)(path, out);
