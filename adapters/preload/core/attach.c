@@ -19,8 +19,9 @@
 #include "core/cwd.h"
 #include "core/record_locks.h"
 
-#define RECOVERY_LOOKS 1500 /* half a minute: */
-#define RECOVERY_LOOK_NS 20000000
+#define RECOVERY_LOOKS 1500 /* half a minute */
+#define LOOK_NS 20000000
+#define LOOKS_A_SECOND 50
 
 _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
 
@@ -168,14 +169,32 @@ static bool may_pass(int rc)
     return rc == -ENOENT || rc == -EPERM || rc == -EPROTO || rc == -ESTALE || rc == -EINVAL;
 }
 
+/*
+ * Until all of it is on the PFS a program would read old bytes there. As long as the ending process lives: that it does, the lease says. Where
+ * the drain fails the instance goes on.
+ */
+static int await_end(const char *name, tb_engine **e)
+{
+    int rc = -EINPROGRESS;
+    for (unsigned look = 1; rc == -EINPROGRESS; look++) {
+        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+        rc = tb_engine_attach(name, tb_base(), e);
+        if (look % LOOKS_A_SECOND == 0)
+            say_wait("the drain with which it ends", look / LOOKS_A_SECOND);
+    }
+    return rc;
+}
+
 /* A recovery takes a moment; then the instance is gone, or can be used again. */
 static int attach_to(const char *name, tb_engine **e)
 {
     char what[80];
     tb_engine_hear_waits(say_wait);
     int rc = tb_engine_attach(name, tb_base(), e);
+    if (rc == -EINPROGRESS)
+        rc = await_end(name, e);
     for (int look = 0; rc == -EBUSY && look < RECOVERY_LOOKS; look++) {
-        nanosleep(&(struct timespec){0, RECOVERY_LOOK_NS}, NULL);
+        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
         rc = tb_engine_attach(name, tb_base(), e);
     }
     snprintf(what, sizeof(what), "instance %s", name);

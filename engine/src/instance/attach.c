@@ -82,8 +82,8 @@ static int use_region_alone(tb_engine *e, int region)
 
 /*
  * Take the lease before anything in the region is used. `region` is its descriptor: it is
- * closed, or becomes the lease. -ENOENT, -ENODEV: the instance ended, or the lease belongs
- * to another one.
+ * closed, or becomes the lease. -ENOENT: the instance ended; its region goes before its
+ * lease. -ENODEV: the lease is gone alone, or belongs to another one.
  */
 static int use_lease(tb_engine *e, int region)
 {
@@ -91,7 +91,7 @@ static int use_lease(tb_engine *e, int region)
     struct tb_lease lease = {.state = TB_LEASE_LIVING, .id = h->id};
     int fd = tb_lease_open(&h->config, h->host, h->name, region);
     if (fd < 0)
-        return fd == -ENOENT ? -ENODEV : fd;
+        return fd != -ENOENT ? fd : tb_file_is_linked(e->region_file) ? -ENODEV : -ENOENT;
     e->lease = tb_client_own_fd(fd);
     int rc = tb_lease_share(e->lease);
     if (rc == -EBUSY)
@@ -167,7 +167,8 @@ static int attach(tb_engine *e, const char *name, int lease, enum role role)
 /*
  * No region has that name here. If the environment names the configuration, the lease says
  * more: the instance is in another mount namespace, or a crash left it. Then the PFS has
- * old bytes, and the program must not start.
+ * old bytes, and the program must not start. One that has ended is on the PFS, also while
+ * it is removed, and while processes that outlived it hold its lease.
  */
 static int look_elsewhere(const char *name)
 {
@@ -175,6 +176,8 @@ static int look_elsewhere(const char *name)
     struct tb_config *c = file && *file ? malloc(sizeof(*c)) : NULL;
     struct tb_error err;
     int rc = c && tb_config_read(file, c, &err) == 0 ? tb_instance_is_used(c, name) : -ENOENT;
+    if (rc == 1 && tb_instance_is_over(c, name))
+        rc = -ENOENT;
     free(c);
     return rc == 1 ? -EREMOTE : rc == 0 ? -EOWNERDEAD : -ENOENT;
 }
@@ -194,6 +197,7 @@ static void explain(int rc)
     case -ENODEV: why = "its tiers' directories are gone or another instance's"; break;
     case -EXDEV: why = "it runs in another PID namespace, or there is no /proc here"; break;
     case -EREMOTE: why = "its region is in another mount namespace, or its name in /dev/shm was removed"; break;
+    case -EINPROGRESS: why = "it is being drained, to be ended"; break;
     case -EOWNERDEAD: why = "it was not recovered after a crash: tierctl recover"; break;
     }
     snprintf(by, sizeof(by), "%.280s", refusal.text);

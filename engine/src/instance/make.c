@@ -138,19 +138,19 @@ static int make_lease(struct made *m, const struct tb_lease *lease, tb_engine *e
 
 /*
  * The lease goes last.  Until then no process can make an instance of that name, and a process that finds the rest knows that it is
- * void.
+ * void. The shadow is found by the region, so it goes before it.
  */
 static void remove_made(const struct made *m)
 {
     char path[TB_PATH_MAX + 256];
-    uint32_t journal = tb_journal_tier(m->config);
+    bool apart = tb_lease_is_apart(m->config);
     assert(m->name[0]); /* it is a part of every path that is removed here */
-    if (m->region && journal != TB_NONE)
-        tb_region_file_remove(m->name);
     tb_region_path(m->name, path, sizeof(path) - sizeof(TB_REGION_SHADOW));
     strcat(path, TB_REGION_SHADOW);
     if (m->shadow)
         tb_remove_tree(path, NULL);
+    if (m->region && apart)
+        tb_region_file_remove(m->name);
     if (m->waiting)
         tb_waiting_remove(m->config, m->host, m->name, tb_io_libc());
     for (uint32_t t = m->config->n_tiers; t-- > 0;)
@@ -158,7 +158,7 @@ static void remove_made(const struct made *m)
             tb_tier_directory(&m->config->tiers[t], m->host, m->name, path, sizeof(path));
             tb_remove_tree(path, TB_LEASE_FILE);
         }
-    if (m->region && journal == TB_NONE)
+    if (m->region && !apart)
         tb_region_file_remove(m->name);
 }
 
@@ -375,7 +375,7 @@ int tb_instance_destroy(tb_engine *e)
     int rc = tb_lease_lock(e->lease, TB_LEASE_ENDING);
     if (!rc && !tb_file_is_linked(e->lease))
         rc = -ENOENT; /* another process ended it, and the name may be another instance's */
-    if (!rc && e->journal_fd >= 0)
+    if (!rc && tb_lease_is_apart(&config))
         rc = tb_lease_make_void(e->lease);
     snprintf(host, sizeof(host), "%s", e->header->host);
     snprintf(name, sizeof(name), "%s", e->header->name);
@@ -407,6 +407,16 @@ int tb_instance_is_used(const struct tb_config *c, const char *name)
     int rc = tb_lease_is_locked(fd, TB_LEASE_USED) ? 1 : is_void(fd, &lease) ? -ENOENT : 0;
     close(fd);
     return rc;
+}
+
+bool tb_instance_is_over(const struct tb_config *c, const char *name)
+{
+    struct tb_lease lease;
+    int fd = open_lease(c, name);
+    bool over = fd >= 0 && tb_lease_read(fd, &lease) == 0 && lease.state == TB_LEASE_VOID;
+    if (fd >= 0)
+        close(fd);
+    return over;
 }
 
 /* The digest tells in which mode a configuration was used. */

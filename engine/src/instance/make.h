@@ -36,6 +36,9 @@ int tb_instance_destroy(tb_engine *engine);
  */
 int tb_instance_is_used(const struct tb_config *config, const char *name);
 
+/* All of it is on the PFS, or was given up, although processes that outlived it may still hold the lease. */
+bool tb_instance_is_over(const struct tb_config *config, const char *name);
+
 /* The command that recovers what it left in its tiers, with the configuration and the mode that it had. */
 void tb_instance_recovery(const struct tb_config *config, const char *name, char *out, size_t size);
 

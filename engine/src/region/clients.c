@@ -57,12 +57,17 @@ bool tb_slot_is_dead(const tb_engine *e, uint32_t slot)
  */
 bool tb_client_is_closed(const tb_engine *e)
 {
-    struct tb_lease lease;
     if (!e->header->registry.closed)
         return false;
-    if (tb_lease_is_locked(e->lease, TB_LEASE_ENDING) || !tb_file_is_linked(e->lease))
+    return tb_lease_is_locked(e->lease, TB_LEASE_ENDING) || tb_client_is_over(e);
+}
+
+bool tb_client_is_over(const tb_engine *e)
+{
+    struct tb_lease lease;
+    if (!tb_file_is_linked(e->lease))
         return true;
-    return e->journal_fd >= 0 && tb_lease_read(e->lease, &lease) == 0 && lease.state == TB_LEASE_VOID;
+    return tb_lease_is_apart(&e->header->config) && tb_lease_read(e->lease, &lease) == 0 && lease.state == TB_LEASE_VOID;
 }
 
 /*
@@ -104,7 +109,10 @@ bool tb_client_was_in_no_call(const struct tb_client *c)
     return c->tells_calls && !c->calls_first && !c->calls_others;
 }
 
-/* The last slots are kept for tools, so that an instance full of programs can still be looked at and stopped. */
+/*
+ * The last slots are kept for tools, so that an instance full of programs can still be looked at and stopped. While it is drained to be ended,
+ * the PFS has old bytes yet.
+ */
 int tb_client_register(tb_engine *e, bool is_tool)
 {
     uint32_t slot = tb_client_take_slot(e, is_tool ? e->region.n_clients : e->region.n_clients - TB_CLIENTS_TOOLS);
@@ -112,7 +120,9 @@ int tb_client_register(tb_engine *e, bool is_tool)
         e->slot = slot;
         tb_wait_identify(getpid(), &e->region.clients[slot].waits);
     }
-    return slot != TB_NONE ? 0 : tb_client_is_closed(e) ? -ENOENT : -EUSERS;
+    if (slot != TB_NONE)
+        return 0;
+    return !tb_client_is_closed(e) ? -EUSERS : tb_client_is_over(e) ? -ENOENT : -EINPROGRESS;
 }
 
 /* The daemon holds its robust lock for life, so a try tells whether it lives. -EDEADLK: this process is the daemon. */

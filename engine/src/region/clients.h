@@ -10,9 +10,12 @@
 #include "region/handle.h"
 
 #define TB_CLIENT_BURIED UINT64_MAX /* the start time of a client that is known to be dead */
+/* -EUSERS no slot is free. A program: -EINPROGRESS the instance is being ended, -ENOENT it is no more. */
 int tb_client_register(tb_engine *e, bool is_tool);
 /* It is being ended, or is no more: no program registers. */
 bool tb_client_is_closed(const tb_engine *e);
+/* It is no more: all of it is on the PFS, or was given up. */
+bool tb_client_is_over(const tb_engine *e);
 /* One of the first `n` slots in this process's name, or TB_NONE. */
 uint32_t tb_client_take_slot(tb_engine *e, uint32_t n);
 

@@ -192,6 +192,11 @@ int tb_lease_make(int directory, const char *file, const struct tb_lease *lease)
     return rc ? rc : fd;
 }
 
+bool tb_lease_is_apart(const struct tb_config *c)
+{
+    return tb_journal_tier(c) != TB_NONE || c->deferred;
+}
+
 /* False: the region file itself is the lease. */
 bool tb_lease_place(const struct tb_config *c, const char *host, const char *name, char *directory, size_t size, const char **file)
 {
@@ -201,7 +206,7 @@ bool tb_lease_place(const struct tb_config *c, const char *host, const char *nam
         tb_tier_directory(&c->tiers[t], host, name, directory, size);
     else if (c->deferred)
         tb_waiting_directory(c, host, name, directory, size);
-    return t != TB_NONE || c->deferred;
+    return tb_lease_is_apart(c);
 }
 
 /* `region` becomes the lease, or is closed. */

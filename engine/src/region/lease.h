@@ -67,6 +67,8 @@ void tb_lease_begin(struct tb_lease *lease);
  * is closed or is the lease itself.  -ENOENT there is none.
  */
 int tb_lease_open(const struct tb_config *config, const char *host, const char *name, int region);
+/* It is a file of its own, and has a text; false: it is the region. */
+bool tb_lease_is_apart(const struct tb_config *config);
 /* The directory it is in and its name there; false: it is the region. */
 bool tb_lease_place(const struct tb_config *config, const char *host, const char *name, char *directory, size_t size, const char **file);
 

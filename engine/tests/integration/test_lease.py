@@ -335,7 +335,9 @@ class TestStop:
         instance.check(instance.ctl("gc"), 0, f"instance {instance.name}  config", "1 instance cleared")
         instance.nothing_is_left()
 
-    def test_one_that_goes_on_keeps_programs_out(self, instance: Instance) -> None:
+    @pytest.mark.parametrize("names", ["the instance", "the configuration, too"])
+    def test_a_program_waits_for_one_that_goes_on(self, instance: Instance, names: str) -> None:
+        """Until all of it is on the PFS the program would read old bytes there."""
         self.begin(instance)
         stop = subprocess.Popen(
             [BIN / "tierctl", "stop", "-i", instance.name],
@@ -347,8 +349,12 @@ class TestStop:
         while "State:\tT" not in state_of(stop.pid):
             assert time.monotonic() < until, "it does not stop"
             time.sleep(0.01)
-        instance.check(instance.run_under("cat", instance.file), 0, "no such instance runs")
-        stop.send_signal(signal.SIGCONT)
+        timer = threading.Timer(2.5, stop.send_signal, [signal.SIGCONT])
+        timer.start()
+        env = {"TIERBENCH_CONFIG": str(instance.config)} if names != "the instance" else {}
+        done = instance.run_under("cat", instance.file, env=env)
+        timer.join()
+        instance.check(done, 0, "has waited 1 s for the drain", "no such instance runs", "first")
         assert stop.wait(timeout=30) == 0
         instance.nothing_is_left()
 

@@ -234,7 +234,7 @@ static void the_daemon_may_end_when_asked_and_alone(void **state)
     tb_engine_detach(a);
     tb_engine_detach(b);
     tb_instance_retire(x->engine, true);
-    assert_int_equal(tb_engine_attach(x->name, tb_io_libc(), &a), -ENOENT);
+    assert_int_equal(tb_engine_attach(x->name, tb_io_libc(), &a), -EINPROGRESS);
 }
 
 static void a_mode_of_ones_own(void **state)
