@@ -2,7 +2,8 @@
  * Times of a buffered file. A flush comes later than the write, and its time would be
  * taken for the write's. So the time of the last write is kept, shown while bytes are
  * dirty, and given to the backing file after the flush. The ctime cannot be given: as long
- * as it is the one that our flush left, the time of the write is shown instead. A file
+ * as it is the one that our flush left, the time of the write is shown instead. Before a
+ * program sets times it flushes, and that gives the time also where no bytes are dirty. A file
  * with dirty bytes shows as many blocks as its size fills, because a program that skips
  * holes must not take it for one; but no more than its buffers can fill.
  */

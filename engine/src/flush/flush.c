@@ -368,6 +368,22 @@ static bool has_no_work(const struct tb_file *f, int fd, bool sync)
     return (!tb_file_has_news(f) && !sync) || (fd < 0 && f->flags & TB_FILE_UNLINKED);
 }
 
+/*
+ * A time may be left that no flush of bytes will give: a cut took the bytes, or a flush took them before their writer had noted the time. It
+ * would be shown instead of what the program sets next. The backing file is not noted here: another program may have changed it.
+ */
+static void give_time(struct tb_flush_copy *c)
+{
+    struct tb_file *f = &c->target.engine->region.files[c->target.file];
+    bool own = c->target.fd < 0;
+    if (f->written_ns <= 0 || (own && (f->flags & TB_FILE_UNLINKED || open_own(c, false))))
+        return;
+    tb_times_given(f, tb_times_give(f, c->target.fd));
+    if (own)
+        TB_IO(c->target.io, close, c->target.fd);
+    c->target.fd = own ? -1 : c->target.fd;
+}
+
 /* The bytes, and then the name that the file waits for, where all its bytes are there. `lost`: as `gone` of flush_all. */
 static int flush_and_publish(struct tb_flush_copy *c, bool sync, const struct some *some, bool *lost)
 {
@@ -416,6 +432,7 @@ static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sy
     struct tb_flush_copy c = {.target = {.engine = e, .io = tb_file_io(e, file), .file = file, .fd = fd, .can_write = true},
                               .gives_way = gone != NULL};
     if (has_no_work(&e->region.files[file], fd, sync)) {
+        give_time(&c);
         tb_grant_end(e, file);
         return (struct tb_flush_result){0, 0};
     }

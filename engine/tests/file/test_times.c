@@ -103,6 +103,40 @@ static void a_cut_is_a_change(void **state)
     TB_IO(x->io, close, fd);
 }
 
+/* A cut took all bytes that were to be flushed. Then no flush would give their time any more, and it would hide what a program sets. */
+static void set_after_a_cut(const struct fixture *x, int flags)
+{
+    const char *path = fixture_path(x, "f");
+    const struct timespec times[2] = {{1000, 0}, {2000, 5}};
+    int fd = write_new(x, path), other = TB_IO(x->io, open, path, flags, 0);
+    struct stat st;
+    assert_int_equal(TB_IO(x->io, ftruncate, fd, 0), 0);
+    int64_t cut = ns(seen(x, path).st_mtim);
+    later();
+    assert_int_equal(tb_engine_flush(x->engine, other), 0); /* as futimens and its kin do first */
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(ns(st.st_mtim), cut);
+    assert_int_equal(ns(seen(x, path).st_mtim), cut);
+    assert_int_equal(futimens(other, times), 0);
+    assert_int_equal(seen(x, path).st_mtim.tv_sec, 2000);
+    assert_int_equal(TB_IO(x->io, fstat, fd, &st), 0);
+    assert_int_equal(st.st_mtim.tv_sec, 2000);
+    TB_IO(x->io, close, other);
+    TB_IO(x->io, close, fd);
+    assert_int_equal(seen(x, path).st_mtim.tv_sec, 2000);
+}
+
+static void what_is_set_after_a_cut_is_seen(void **state)
+{
+    set_after_a_cut(*state, O_WRONLY);
+}
+
+/* A flush by such a descriptor opens another one. */
+static void what_is_set_after_a_cut_by_a_reader_is_seen(void **state)
+{
+    set_after_a_cut(*state, O_RDONLY);
+}
+
 static void a_buffered_file_is_not_a_hole(void **state)
 {
     const struct fixture *x = *state;
@@ -137,6 +171,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_flush_changes_no_time, start, stop),
         cmocka_unit_test_setup_teardown(what_others_change_is_seen, start, stop),
         cmocka_unit_test_setup_teardown(a_cut_is_a_change, start, stop),
+        cmocka_unit_test_setup_teardown(what_is_set_after_a_cut_is_seen, start, stop),
+        cmocka_unit_test_setup_teardown(what_is_set_after_a_cut_by_a_reader_is_seen, start, stop),
         cmocka_unit_test_setup_teardown(a_buffered_file_is_not_a_hole, start, stop),
         cmocka_unit_test_setup_teardown(a_hole_is_not_filled, start, stop),
     };

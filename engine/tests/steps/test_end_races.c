@@ -182,12 +182,31 @@ static void sought_while_written(void **state)
     assert_int_equal(s->byte, '1');
 }
 
+static struct stat seen(struct scene *s)
+{
+    struct stat st;
+    assert_int_equal(TB_IO(s->x.io, fstat, s->fd, &st), 0);
+    return st;
+}
+
+/* A write puts its bytes, a flush takes them, and only then the write notes its time: what a program sets after both is what it sees. */
+static void flushed_before_its_time(void **state)
+{
+    struct scene *s = *state;
+    const struct timespec times[2] = {{1000, 0}, {2000, 5}};
+    meet(s, "bytes put", flush);
+    put(s, '1', 100, 0);
+    flush(s); /* as futimens does first */
+    assert_int_equal(futimens(s->fd, times), 0);
+    assert_int_equal(seen(s).st_mtim.tv_sec, 2000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scene_test(cut_while_fsynced),           scene_test(fsynced_while_others_write),   scene_test(fsynced_while_others_cut),
         scene_test(written_when_length_is_told), scene_test(written_when_buffers_are_cut), scene_test(cut_while_written),
-        scene_test(longer_before_cut),           scene_test(sought_while_written),
+        scene_test(longer_before_cut),           scene_test(sought_while_written),         scene_test(flushed_before_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
