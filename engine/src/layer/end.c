@@ -170,7 +170,7 @@ void tb_end_unlock(tb_engine *e, int stripe)
 
 int tb_end_set(tb_engine *e, uint32_t file, const struct tb_identity *id, int fd, uint64_t length)
 {
-    int stripe = tb_end_lock(e, file, fd);
+    int stripe = tb_end_lock(e, file, id ? -1 : fd); /* with `id` the record may be another file's by now, and `fd` is not of that one */
     if (stripe < 0)
         return stripe;
     bool claimed = tb_file_claim(e, file);
@@ -277,6 +277,19 @@ static int take_name_claimed(tb_engine *e, uint32_t file, const struct tb_place 
     return 0;
 }
 
+/* The name that the record has may be gone by now, or another file's. This one leads to the file; -EAGAIN: no more. */
+static int open_meant(const struct tb_place *p, const struct tb_identity *id)
+{
+    struct tb_identity now;
+    int fd = TB_IO(p->io, open, p->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | TB_IO_OWN, 0); /* never waits, if a fifo has the name now */
+    int rc = fd < 0 ? 0 : tb_identity_of_fd(fd, &now);
+    if (fd >= 0 && !rc && (now.inode != id->inode || now.device != id->device || now.birth_ns != id->birth_ns))
+        rc = -EAGAIN;
+    if (rc)
+        TB_IO(p->io, close, fd);
+    return rc ? rc : fd;
+}
+
 /*
  * The new length of the file that has the name, where it has a record; `file` TB_NONE: it has none, and nothing was done.
  * -EAGAIN: between look-up and lock the record became another file's, so look again.
@@ -287,7 +300,11 @@ static int set_end_of(tb_engine *e, const struct tb_place *p, uint64_t length, s
     if (rc || *file == TB_NONE)
         return rc;
     rc = take_name_claimed(e, *file, p, id);
-    return rc ? rc : tb_end_set(e, *file, id, -1, length);
+    int fd = rc ? rc : open_meant(p, id);
+    rc = fd < 0 ? fd : tb_end_set(e, *file, id, fd, length);
+    if (fd >= 0)
+        TB_IO(p->io, close, fd);
+    return rc;
 }
 
 int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
@@ -303,11 +320,10 @@ int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
     do
         rc = set_end_of(e, &p, (uint64_t)length, &id, &file);
     while (rc == -EAGAIN);
-    if (rc)
-        return rc;
-    if (file != TB_NONE)
+    if (!rc && file != TB_NONE)
         return tb_shared_cut(e, &id, (uint64_t)length);
-    rc = TB_IO(p.io, truncate, p.path, length);
+    if (!rc)
+        rc = TB_IO(p.io, truncate, p.path, length);
     if (!rc && e->shared_device && !tb_identity_of_path(p.io, p.path, &id))
         return tb_shared_cut(e, &id, (uint64_t)length);
     /* it was given its final name a moment ago, so look there */

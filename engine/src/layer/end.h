@@ -31,9 +31,8 @@ int tb_end_lock(tb_engine *e, uint32_t file, int fd);
 void tb_end_unlock(tb_engine *e, int stripe);
 
 /*
- * Cut or extend a file that has a record. `id`: the file that the caller means, if it has
- * not got it open;
- * -EAGAIN if the record has become another file's.
+ * Cut or extend a file that has a record, by a descriptor. `id`: the file that the caller means, if the record does not
+ * count its descriptor; -EAGAIN if the record has become another file's.
  */
 int tb_end_set(tb_engine *e, uint32_t file, const struct tb_identity *id, int fd, uint64_t length);
 
