@@ -59,6 +59,17 @@ put('gone', 'x'); os.unlink('gone'); assert not os.path.exists('gone') and 'gone
     "$bin/tierctl" drain --wait -i $name && is "$(cat "$root/pfs/renamed" "$root/pfs/e/b" "$root/pfs/hard" "$root/pfs/there")" "firstsecondsecondagain" && is "$(outside)" "e hard link renamed there "
 }
 check "names that wait, and their places after a drain" names
+below() ( # what is no directory has no names in it
+    mkdir -p "$root/pfs/below/dir" && cd "$root/pfs/below" && echo file > file && ln -s file to-file && ln -s dir to-dir && inside "
+os.chdir('below')
+make = os.O_CREAT | os.O_WRONLY
+for name in 'file/x', 'file/x/y', 'to-file/x':
+    assert refused(os.open, name, make) == refused(os.stat, name) == refused(os.unlink, name) == refused(os.mkdir, name) == 'Not a directory', name
+put('waits', ''); assert refused(os.open, 'waits/x', make) == refused(os.stat, 'waits/x') == 'Not a directory'
+assert refused(os.rmdir, 'file') == 'Not a directory' and refused(os.open, 'none/x', make) == 'No such file or directory'
+put('to-dir/x', 'in it'); assert get('dir/x') == 'in it'" && is "$(outside below)" "dir file to-dir to-file " &&
+        "$bin/tierctl" drain --wait -i $name && is "$(cat dir/x)" "in it"
+)
 conflict() {
     inside "put('taken', 'ours')" && echo theirs > "$root/pfs/taken" || return 1
     ! "$bin/tierctl" drain --wait -i $name > "$root/said" 2>&1 && grep -q "$root/pfs/taken: not flushed: File exists" "$root/said" || { cat "$root/said"; return 1; }
@@ -72,6 +83,7 @@ scripts() { # the kernel has no name of one that waits
         (cd "$root/pfs/scripts" && under python3 "$root/scripts.py" | diff "$root/expected" -)
 }
 check "scripts and interpreters that wait are executed" scripts
+check "nothing is made below a file" below
 check "a name that another program took stays its own until it is free" conflict
 moved() {
     mkdir "$root/pfs/m" && inside "put('m/f', 'bytes'); os.rename('m', 'n'); os.mkdir('m'); put('m/f', 'other')" && "$bin/tierctl" drain --wait -i $name && is "$(cat "$root/pfs/n/f" "$root/pfs/m/f")" bytesother

@@ -229,6 +229,8 @@ static int make_key(const tb_engine *e, const char *directory, char *key)
     rc = rc ? rc : TB_IO(e->pfs, realpath, directory, real);
     if (!rc && st.st_dev != hidden.st_dev)
         rc = -EXDEV;
+    if (!rc && !S_ISDIR(st.st_mode))
+        rc = -ENOTDIR; /* a file has an identity too, but nothing can get a place below it */
     return rc ? rc : make_noted(e, key, real, &st);
 }
 
