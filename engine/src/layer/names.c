@@ -274,7 +274,7 @@ static int unlink_name(tb_engine *e, struct tb_route r, const char *path, int fl
         tb_end_unlock(e, end);
     if (!rc && gone.regular)
         return tb_shared_remove(e, &gone);
-    return rc == -ENOTDIR && p.scratch ? remove_link(e, &r, path, flags) : rc;
+    return rc == -ENOTDIR && p.scratch && p.kind != TB_SHADOW_LINK ? remove_link(e, &r, path, flags) : rc;
 }
 
 /*
@@ -500,6 +500,8 @@ static int rename_found(tb_engine *e, const struct name *from, const struct name
         rc = tb_place_beside(e, &p, &to->route, to->path, &q);
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
+    if ((rc = tb_rename_cut_tails(&p, &q)))
+        return rc;
     const struct tb_identity gone = last_name(e, &q), moved = last_name(e, &p);
     bool other = gone.inode != moved.inode && !(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE));
     if (moved.regular && (rc = tb_shared_settle_identity(e, &moved)))

@@ -92,13 +92,6 @@ int tb_placed_symlink(struct tb_io *io, const char *text, const char *path)
     return rc;
 }
 
-/* Without slashes and "/." at the end, which say of a name that it is a directory's. */
-static void cut_tail(char *name)
-{
-    for (size_t n = strlen(name); n > 1 && (name[n - 1] == '/' || (name[n - 1] == '.' && name[n - 2] == '/')); n--)
-        name[n - 1] = 0;
-}
-
 /*
  * In a shadow the walk to the place has followed every link: what the program calls that
  * place is the answer, if something has the name. A place elsewhere was reached by a link
@@ -115,7 +108,7 @@ int tb_placed_realpath(struct tb_io *io, const char *path, char *out)
         return TB_IO(p.io, realpath, p.path, out);
     rc = TB_IO(p.io, stat, p.path, &st, AT_SYMLINK_NOFOLLOW);
     if (!rc && tb_shadow_shown(engine_of(io), p.path, out, PATH_MAX))
-        cut_tail(out);
+        tb_name_cut_tail(out);
     else if (!rc)
         rc = TB_IO(p.io, realpath, p.path, out);
     return rc;

@@ -6,8 +6,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/kill_point.h"
 #include "base/lock.h"
@@ -18,6 +20,28 @@
 #include "journal/journal.h"
 #include "namespace/deferred.h"
 #include "namespace/intent.h"
+
+static bool has_tail(const char *path)
+{
+    return path[strlen(path) - 1] == '/'; /* of names that end in dots the adapter lets the kernel say why they can't move */
+}
+
+int tb_rename_cut_tails(struct tb_place *from, struct tb_place *to)
+{
+    char name[PATH_MAX];
+    struct stat st;
+    if (!has_tail(from->path) && !has_tail(to->path))
+        return 0;
+    strcpy(name, from->path);
+    tb_name_cut_tail(name);
+    if (TB_IO(from->io, stat, name, &st, AT_SYMLINK_NOFOLLOW))
+        return 0;
+    if (!S_ISDIR(st.st_mode))
+        return -ENOTDIR;
+    tb_name_cut_tail(from->path);
+    tb_name_cut_tail(to->path);
+    return 0;
+}
 
 /* The file at the new name loses its last name. With more names it lives on. */
 static bool is_replaced(const struct tb_renamed *over, unsigned flags)

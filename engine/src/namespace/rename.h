@@ -15,6 +15,11 @@ struct tb_renamed {
     uint32_t file; /* claimed, or TB_NONE */
 };
 
+/*
+ * The slashes at the end of a directory's name, and of the name that it gets, are in no record: they are cut. -ENOTDIR: they are at
+ * a name of what is no directory. What is not there the file system refuses.
+ */
+int tb_rename_cut_tails(struct tb_place *from, struct tb_place *to);
 /* RENAME records, durable; both ways for RENAME_EXCHANGE. */
 int tb_rename_tell_journal(tb_engine *e, const char *from, const char *to, unsigned flags);
 /* Both are claimed, where they have a record.  0 or -errno, as of rename. */

@@ -15,6 +15,14 @@
 
 #define MAX_LINKS 40 /* as the kernel */
 
+size_t tb_name_cut_tail(char *name)
+{
+    size_t n = strlen(name);
+    for (; n > 1 && (name[n - 1] == '/' || (name[n - 1] == '.' && name[n - 2] == '/')); n--)
+        name[n - 1] = 0;
+    return n;
+}
+
 /* Clients that choose their own prefixes share one shadow, in which the whole name is used. */
 static uint32_t number_of(const tb_engine *e, const struct tb_route *r)
 {

@@ -39,4 +39,7 @@ int tb_place_beside(tb_engine *e, const struct tb_place *from, const struct tb_r
 /* In scratch mode, where the name's directory is known to be real: its place, without a look; it may be a symlink. */
 bool tb_place_known(tb_engine *e, const struct tb_route *route, const char *path, struct tb_place *out);
 
+/* Cuts slashes and "/." from the end, which say of a name that it is a directory's. Its new length. */
+size_t tb_name_cut_tail(char *name);
+
 #endif

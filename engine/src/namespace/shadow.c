@@ -155,6 +155,12 @@ static int at_stub(struct walk *w, const char *text, enum tb_shadow_kind kind, u
     return ends ? 1 : -ENOTDIR;
 }
 
+/* What is made, renamed or removed is the name itself, also where a slash comes after it. */
+static bool is_name_itself(const struct walk *w, unsigned use)
+{
+    return (use & TB_NAME_USE) == TB_NAME_MAKE && is_tail(w->rest);
+}
+
 /* w->real is a symlink. 1: the walk ends here; 0: it goes on. */
 static int at_link(struct walk *w, unsigned use, struct tb_shadow_name *out)
 {
@@ -167,7 +173,7 @@ static int at_link(struct walk *w, unsigned use, struct tb_shadow_name *out)
     enum tb_shadow_kind kind = tb_stub_kind(text);
     if (kind != TB_SHADOW_LINK)
         return at_stub(w, text, kind, use, out);
-    if (ends && use & TB_NAME_NOFOLLOW) {
+    if ((ends && use & TB_NAME_NOFOLLOW) || is_name_itself(w, use)) {
         out->kind = TB_SHADOW_LINK;
         return 1;
     }
@@ -214,7 +220,7 @@ static int look(struct walk *w, unsigned use, struct tb_shadow_name *out)
     if (rc || S_ISLNK(st.st_mode))
         return rc;
     out->kind = S_ISDIR(st.st_mode) ? TB_SHADOW_DIRECTORY : TB_SHADOW_OTHER;
-    return S_ISDIR(st.st_mode) ? last : last && !*w->rest ? 1 : -ENOTDIR;
+    return S_ISDIR(st.st_mode) ? last : is_name_itself(w, use) || (last && !*w->rest) ? 1 : -ENOTDIR;
 }
 
 /* One part of the rest: 1 where the walk ends. */

@@ -257,6 +257,25 @@ static void cut_by_name(void)
     show("third");
 }
 
+/* They don't make a link the name of what it leads to, where something is made, goes or moves. */
+static void slashes_after_links(void)
+{
+    SAY(symlink("nothing", "nowhere"));
+    SAY(symlink("empty", "to-folder"));
+    SAY(symlink("slash", "to-file"));
+    SAY(mkdir("nowhere/", 0700));
+    SAY(mkdir("to-file/", 0700));
+    SAY(mkdir("to-folder/", 0700));
+    SAY(rmdir("to-folder/"));
+    SAY(unlink("to-folder/"));
+    SAY(unlink("to-file/"));
+    SAY(rename("to-folder/", "moved"));
+    SAY(rename("to-folder/", "moved/"));
+    SAY(rename("empty", "nowhere/"));
+    SAY(access("to-folder/in", F_OK));
+    SAY(access("nothing", F_OK));
+}
+
 /* A slash at the end says that a directory is meant: of other files each call is refused, and changes nothing. */
 static void slashes(void)
 {
@@ -274,8 +293,14 @@ static void slashes(void)
     SAY(chmod("slash/", 0600));
     SAY(chown("slash/", getuid(), getgid()));
     SAY(mkdir("folder/", 0700));
+    put(creat("folder/in", 0644), 'q', 3, 0);
     SAY(rename("folder", "renamed/"));
     SAY(rename("renamed/", "folder"));
+    SAY(mkdir("empty", 0700));
+    SAY(rename("folder/", "empty/"));
+    show("empty/in");
+    SAY(rename("empty", "slash/"));
+    slashes_after_links();
     show("slash");
     show("other");
 }
