@@ -102,6 +102,8 @@ int tb_placed_realpath(struct tb_io *io, const char *path, char *out)
     struct tb_place p;
     struct stat st;
     int rc = place_of(io, path, TB_NAME_LOOK | TB_NAME_STUB, &p);
+    if (!rc && p.waits)
+        rc = TB_IO(p.io, stat, p.path, &st, 0); /* a slash may come after the name */
     if (rc || p.waits)
         return rc ? rc : tb_waiting_shown(engine_of(io), p.path, out, PATH_MAX);
     if (!p.scratch)

@@ -48,6 +48,22 @@ static void in_shadow(tb_engine *e, const struct tb_shadow_name *n, unsigned use
     strcpy(out->path, out->scratch ? n->path : n->lower);
 }
 
+/* As tb_waiting_find. A slash at the end stays there: the file system refuses it where a file waits. */
+static int find_waiting(tb_engine *e, const char *path, bool follow, char *out)
+{
+    char name[TB_PATH_MAX];
+    size_t n = strlen(path);
+    assert(n && n < sizeof(name));
+    if (path[n - 1] != '/' && path[n - 1] != '.')
+        return tb_waiting_find(e, path, follow, out);
+    strcpy(name, path);
+    n = tb_name_cut_tail(name);
+    int rc = tb_waiting_find(e, name, follow, out);
+    if (rc > 0 && path[n])
+        strncat(out, path + n, TB_PATH_MAX - 1 - strlen(out));
+    return rc;
+}
+
 /* Not in scratch mode: the name is its own place. */
 static int as_named(tb_engine *e, const struct tb_route *r, const char *path, unsigned use, struct tb_place *out)
 {
@@ -59,7 +75,7 @@ static int as_named(tb_engine *e, const struct tb_route *r, const char *path, un
         return -ENAMETOOLONG;
     out->deferred = tb_waiting_applies(e, r);
     bool follow = (use & TB_NAME_USE) != TB_NAME_MAKE && !(use & TB_NAME_NOFOLLOW);
-    int waits = out->deferred ? tb_waiting_find(e, path, follow, out->path) : 0;
+    int waits = out->deferred ? find_waiting(e, path, follow, out->path) : 0;
     out->waits = waits > 0;
     assert(!out->waits || out->deferred);
     if (!waits)
