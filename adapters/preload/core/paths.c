@@ -187,11 +187,13 @@ int tb_path_descriptor(const char *path)
     return -1;
 }
 
-/* Of a directory alone: what "name/" and "name/." say. */
+/* Of a directory alone: what "name/", "name/." and "name/./" say. */
 static const char *tail_of(const char *path)
 {
-    size_t n = strlen(path);
-    return n > 1 && path[n - 1] == '/' ? "/" : n > 1 && path[n - 1] == '.' && path[n - 2] == '/' ? "/." : "";
+    size_t length = strlen(path), n = length;
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return n > 1 && path[n - 1] == '.' && path[n - 2] == '/' ? "/." : n < length ? "/" : "";
 }
 
 bool tb_path_is_directory(const char *path)
@@ -199,11 +201,17 @@ bool tb_path_is_directory(const char *path)
     return is_string(path) && *tail_of(path) != 0;
 }
 
-/* What the kernel answers to "name/" where it is no directory is for it to say. */
-static bool is_left_to_kernel(const char *asked, const char *name)
+/*
+ * What the kernel answers to "name/" where that is no directory is for it to say: false. The name of what is not there keeps its
+ * tail, for nothing but a directory may be made of it. A directory is called by its name alone.
+ */
+static bool is_directory_or_new(const char *tail, struct tb_path *out, size_t n)
 {
     struct stat st;
-    return *tail_of(asked) && REAL(lstat)(name, &st) == 0 && !S_ISDIR(st.st_mode);
+    if (REAL(lstat)(out->path, &st) == 0)
+        return S_ISDIR(st.st_mode);
+    strcpy(out->path + n, tail);
+    return n + strlen(tail) < TB_PATH_MAX;
 }
 
 bool tb_path_name(int dirfd, const char *path, char *out)
@@ -212,15 +220,19 @@ bool tb_path_name(int dirfd, const char *path, char *out)
     return e && is_string(path) && absolute(e, dirfd, path, out);
 }
 
-/* In scratch mode the engine hears all of what was asked; else the name alone, where the kernel has nothing to say. */
+/* In scratch mode the engine hears all of what was asked; else of a directory the name alone. */
 static bool is_served(const char *asked, const char *name, struct tb_path *out)
 {
     size_t n = strlen(name);
-    if (out->mode != TB_MODE_SCRATCH)
-        return n < TB_PATH_MAX && (name == asked || !is_left_to_kernel(asked, name)); /* longer: passes through */
-    if (name == asked || n + 3 > PATH_MAX)
-        return name == asked;
-    strcpy(out->path + n, tail_of(asked));
+    bool scratch = out->mode == TB_MODE_SCRATCH;
+    if (name == asked)
+        return scratch || n < TB_PATH_MAX; /* longer: passes through */
+    if (n + 3 > (scratch ? PATH_MAX : TB_PATH_MAX + 2))
+        return false;
+    const char *tail = tail_of(asked);
+    if (*tail && !scratch)
+        return is_directory_or_new(tail, out, n);
+    strcpy(out->path + n, tail);
     return true;
 }
 

@@ -276,6 +276,28 @@ static void slashes_after_links(void)
     SAY(access("nothing", F_OK));
 }
 
+/* Nothing but a directory is made of a name with a slash at the end. */
+static void slashes_after_new_names(void)
+{
+    SAY(open("new/", O_RDWR | O_CREAT, 0644));
+    SAY(open("new/.", O_RDWR | O_CREAT, 0644));
+    SAY(open("new/", O_RDWR | O_CREAT | O_EXCL, 0644));
+    SAY(open("folder/../new/", O_RDWR | O_CREAT, 0644));
+    SAY(creat("new//", 0644));
+    SAY(fopen("new/", "w") ? 0 : -1);
+    SAY(fopen("new/./", "a") ? 0 : -1);
+    SAY(open("new/", O_RDONLY));
+    SAY(truncate("new/", 0));
+    SAY(unlink("new/"));
+    SAY(rename("new/", "moved"));
+    SAY(mkdir("new/.", 0700));
+    SAY(mkdir("new/./", 0700));
+    SAY(access("new", F_OK));
+    SAY(mkdir("new//", 0700));
+    SAY(open("new/", O_RDWR | O_CREAT, 0644));
+    SAY(rmdir("new/"));
+}
+
 /* A slash at the end says that a directory is meant: of other files each call is refused, and changes nothing. */
 static void slashes(void)
 {
@@ -291,6 +313,12 @@ static void slashes(void)
     SAY(symlink("text", "moved/"));
     SAY(mkfifo("moved/", 0600));
     SAY(chmod("slash/", 0600));
+    SAY(open("slash/", O_RDONLY));
+    SAY(open("slash/.", O_RDONLY));
+    SAY(access("slash/", F_OK));
+    SAY(realpath("slash/", NULL) ? 0 : -1);
+    SAY(unlink("slash/"));
+    SAY(mkdir("slash/", 0700));
     SAY(chown("slash/", getuid(), getgid()));
     SAY(mkdir("folder/", 0700));
     put(creat("folder/in", 0644), 'q', 3, 0);
@@ -300,6 +328,7 @@ static void slashes(void)
     SAY(rename("folder/", "empty/"));
     show("empty/in");
     SAY(rename("empty", "slash/"));
+    slashes_after_new_names();
     slashes_after_links();
     show("slash");
     show("other");
