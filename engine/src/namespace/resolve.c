@@ -48,17 +48,28 @@ static void in_shadow(tb_engine *e, const struct tb_shadow_name *n, unsigned use
     strcpy(out->path, out->scratch ? n->path : n->lower);
 }
 
-/* As tb_waiting_find. A slash at the end stays there: the file system refuses it where a file waits. */
+/* At "/.."; NULL: there is none, as in most names. */
+static const char *first_parent(const char *path)
+{
+    do
+        path = strstr(path, "/..");
+    while (path && path[3] && path[3] != '/' && path++);
+    return path;
+}
+
+/* As tb_waiting_find. A slash at the end and what begins with ".." stay there: the file system refuses them where a file waits. */
 static int find_waiting(tb_engine *e, const char *path, bool follow, char *out)
 {
     char name[TB_PATH_MAX];
     size_t n = strlen(path);
+    const char *parent = first_parent(path);
     assert(n && n < sizeof(name));
-    if (path[n - 1] != '/' && path[n - 1] != '.')
+    if (!parent && path[n - 1] != '/' && path[n - 1] != '.')
         return tb_waiting_find(e, path, follow, out);
     strcpy(name, path);
+    name[parent ? (size_t)(parent - path) : n] = 0;
     n = tb_name_cut_tail(name);
-    int rc = tb_waiting_find(e, name, follow, out);
+    int rc = tb_waiting_find(e, name, follow || parent, out);
     if (rc > 0 && path[n])
         strncat(out, path + n, TB_PATH_MAX - 1 - strlen(out));
     return rc;
