@@ -136,10 +136,21 @@ static bool join(const char *base, const char *path, char *out)
     return true;
 }
 
-/* NULL: it cannot be said. What ".." means after a symlink is for the file system to say, if it has the directory. */
+/*
+ * What comes before the last ".." is no directory that can be found, so the kernel has an error for the name, which keeps its "..". It
+ * goes through the chain, as other names do: if the directory comes at this moment, its file is served.
+ */
+static const char *as_asked(const char *base, const char *path, char *out)
+{
+    size_t n = path[0] == '/' || strcmp(base, "/") == 0 ? 0 : strlen(base);
+    memcpy(out, base, n);
+    return (size_t)snprintf(out + n, PATH_MAX - n, "/%s", path + strspn(path, "/")) < PATH_MAX - n ? out : NULL;
+}
+
+/* NULL: it cannot be said. What ".." means after a symlink is for the file system to say. */
 static const char *absolute(tb_engine *e, int dirfd, const char *path, char *out)
 {
-    char base[PATH_MAX], joined[2 * PATH_MAX];
+    char base[PATH_MAX], joined[2 * PATH_MAX], real[PATH_MAX];
     base[0] = 0;
     if (path[0] != '/' && !tb_directory_name(e, dirfd, base))
         return NULL;
@@ -150,8 +161,7 @@ static const char *absolute(tb_engine *e, int dirfd, const char *path, char *out
         return out;
     if (after != path) {
         snprintf(joined, sizeof(joined), "%s/%.*s", base, (int)(after - path), path);
-        if (REAL(realpath)(joined, base))
-            path = after;
+        return !REAL(realpath)(joined, real) ? as_asked(base, path, out) : normalise(real, after, out) ? out : NULL;
     }
     return normalise(base, path, out) ? out : NULL;
 }

@@ -298,6 +298,30 @@ static void slashes_after_new_names(void)
     SAY(rmdir("new/"));
 }
 
+/* What is no directory has no "..", and what comes after it is not found. */
+static void turns(void)
+{
+    SAY(mkdir("turn", 0700));
+    SAY(symlink("turn", "to-turn"));
+    close(open("flat", O_RDWR | O_CREAT, 0644));
+    SAY(symlink("flat", "to-flat"));
+    static const char *names[] = {"flat/..",      "flat/../flat",   "flat/../new",     "flat/../turn/../flat", "to-flat/../flat",
+                                  "none/../flat", "turn/../flat/.", "flat/../../none", "to-turn/../new"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct stat st;
+        printf("%s\n", names[i]);
+        SAY(stat(names[i], &st));
+        SAY(truncate(names[i], 0));
+        SAY(rename(names[i], "moved"));
+        SAY(mkdir(names[i], 0700));
+        SAY(rmdir(names[i]));
+        SAY(open(names[i], O_RDWR | O_CREAT, 0644) < 0 ? -1 : 0);
+    }
+    show("turn/../flat");
+    show("to-turn/../flat");
+    show("turn/./.././flat");
+}
+
 /* A slash at the end says that a directory is meant: of other files each call is refused, and changes nothing. */
 static void slashes(void)
 {
@@ -494,21 +518,10 @@ static void by_descriptor(void)
 static const struct {
     const char *name;
     void (*act)(void);
-} parts[] = {{"holes", holes},
-             {"space", space},
-             {"direct", direct},
-             {"locks", locks},
-             {"sharing", sharing},
-             {"names", names},
-             {"cuts", cut_by_name},
-             {"slashes", slashes},
-             {"nameless", nameless},
-             {"handles", by_handle},
-             {"descriptors", by_descriptor},
-             {"kernel", kernel},
-             {"refused", refused},
-             {"mapped", mapped},
-             {"streams", streams}};
+} parts[] = {{"holes", holes},     {"space", space},       {"direct", direct},     {"locks", locks},
+             {"sharing", sharing}, {"names", names},       {"cuts", cut_by_name},  {"slashes", slashes},
+             {"turns", turns},     {"nameless", nameless}, {"handles", by_handle}, {"descriptors", by_descriptor},
+             {"kernel", kernel},   {"refused", refused},   {"mapped", mapped},     {"streams", streams}};
 
 static bool is_asked(char **asked, const char *name)
 {
