@@ -211,6 +211,10 @@ static void names(void)
     show("linked");
     SAY(unlink("linked"));
     show("linked");
+    close(open("file", O_RDWR | O_CREAT, 0644));
+    SAY(link("missing", "file/x"));
+    SAY(link("missing", "file"));
+    SAY(link("file", "file/x"));
 }
 
 static void cut_second(int fd)
