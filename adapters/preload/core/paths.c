@@ -180,21 +180,35 @@ static int number_in(const char *text)
     return n < 0 || *end || n > INT_MAX ? -1 : (int)n;
 }
 
+/* What follows `folder` in the path; NULL: it begins with something else. */
+static const char *below(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    return strncmp(path, folder, n) == 0 ? path + n : NULL;
+}
+
+/* In /proc, where the names of this process are many. */
+static int number_in_proc(const char *path)
+{
+    char own[32];
+    const char *after = below(path, "/proc/self/fd/");
+    snprintf(own, sizeof(own), "/proc/%d/fd/", (int)getpid());
+    after = after ? after : below(path, "/proc/thread-self/fd/");
+    after = after ? after : below(path, own);
+    return after ? number_in(after) : -1;
+}
+
 int tb_path_descriptor(const char *path)
 {
     static const char *const standard[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
-    char own[32];
-    const char *const folders[] = {"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", own};
-    if (!is_string(path) || (strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/proc/", 6) != 0))
+    if (!is_string(path) || path[0] != '/')
         return -1;
-    for (int i = 0; i < 3; i++)
+    if (below(path, "/proc/"))
+        return number_in_proc(path);
+    for (int i = 0; i < 3 && below(path, "/dev/std"); i++)
         if (strcmp(path, standard[i]) == 0)
             return i;
-    snprintf(own, sizeof(own), "/proc/%d/fd/", (int)getpid());
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-        if (strncmp(path, folders[i], strlen(folders[i])) == 0)
-            return number_in(path + strlen(folders[i]));
-    return -1;
+    return below(path, "/dev/fd/") ? number_in(path + strlen("/dev/fd/")) : -1;
 }
 
 /* Of a directory alone: what "name/", "name/." and "name/./" say. */
