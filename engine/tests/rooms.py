@@ -44,7 +44,7 @@ ROOMS = {
     "engine/net": ["proof", "start", "transport", "."],
     "engine/stage": ["log", "copy", "."],
     "engine/ctl": ["common", "nodes", "darshan", "staging", "requirements", "plan", "."],
-    "adapters/preload": ["core", "wrap/names", "wrap"],
+    "adapters/preload": ["core", "wrap/names", "wrap/spawn", "wrap"],
 }
 # What the names of a folder's objects have, and others' do not; the path of the source follows.
 OBJECTS = {

@@ -19,6 +19,7 @@
 
 #include "core/adapter.h"
 #include "core/record_locks.h"
+#include "wrap/spawn/plan.h"
 
 #define SCRIPT_LINE 256                   /* as much of a "#!" line as the kernel reads, */
 #define SCRIPT_DEPTH 5                    /* and of scripts that interpret scripts */
@@ -323,19 +324,49 @@ static int spawn(spawn_function *real, pid_t *pid, const struct program *p, cons
     return rc;
 }
 
+/* Its name is the child's to find, where the actions have led it; one that stays as it is keeps the program's own words. */
+static int find_planned(const struct tb_plan *plan, const char *path, char *const *environment, char *found, struct program *p)
+{
+    const char *there = tb_plan_program(plan, path, found);
+    int rc = find_program(there, environment, p);
+    if (rc == 0 && p->path == there)
+        p->path = path;
+    return rc;
+}
+
 TB_WRAPPER int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
                            char *const argv[], char *const envp[])
 {
     struct program p;
-    return find_program(path, envp, &p) ? errno : spawn(REAL(posix_spawn), pid, &p, actions, attributes, argv, envp);
+    struct tb_plan plan;
+    char found[PATH_MAX];
+    int rc = tb_plan_make(&plan, actions);
+    if (rc)
+        return rc;
+    rc = find_planned(&plan, path, envp, found, &p) ? errno
+                                                    : spawn(REAL(posix_spawn), pid, &p, tb_plan_actions(&plan), attributes, argv, envp);
+    tb_plan_end(&plan);
+    return rc;
 }
 
 TB_WRAPPER int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
                             char *const argv[], char *const envp[])
 {
     struct program p;
+    struct tb_plan plan;
     char found[PATH_MAX];
+    if ((intptr_t)file < 4096 || strchr(file, '/'))
+        return posix_spawn(pid, file, actions, attributes, argv, envp);
+    int rc = tb_plan_make(&plan, actions);
+    if (rc)
+        return rc;
+    spawn_function *real = NULL;
     if (find_by_list(file, envp, found, &p))
-        return errno;
-    return spawn(p.n ? REAL(posix_spawn) : REAL(posix_spawnp), pid, &p, actions, attributes, argv, envp);
+        rc = errno;
+    else
+        real = p.n ? REAL(posix_spawn) : REAL(posix_spawnp);
+    if (real)
+        rc = spawn(real, pid, &p, tb_plan_actions(&plan), attributes, argv, envp);
+    tb_plan_end(&plan);
+    return rc;
 }

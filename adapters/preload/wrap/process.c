@@ -1,12 +1,10 @@
 /*
  * Processes.  A forked child shares descriptions through the region; what another
- * program inherits or is sent is made coherent, and so are the files that libc
- * opens for it.
+ * program inherits or is sent is made coherent.
  */
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,29 +73,6 @@ TB_WRAPPER int clone(int (*run)(void *), void *stack, int flags, void *argument,
     int pid = REAL(clone)(run_child, stack, flags, &c, parent, tls, number);
     tb_fork_ends(pid);
     return pid;
-}
-
-/*
- * libc opens it in the child, past every wrapper, and the program there keeps
- * it: opened here too, coherent, until this process ends.
- */
-TB_WRAPPER int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode)
-{
-    struct tb_path p;
-    if (!tb_path_find(AT_FDCWD, path, &p))
-        return REAL(posix_spawn_file_actions_addopen)(actions, fd, path, flags, mode);
-    int held = open(path, flags | O_CLOEXEC, mode);
-    if (held >= 0)
-        tb_fd_coherent(held);
-    tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_LOOK, &p);
-    return REAL(posix_spawn_file_actions_addopen)(actions, fd, path, flags & ~(held >= 0 ? O_EXCL : 0), mode);
-}
-
-/* The copy is inherited, whatever becomes of the descriptor itself. */
-TB_WRAPPER int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int newfd)
-{
-    tb_fd_coherent(fd);
-    return REAL(posix_spawn_file_actions_adddup2)(actions, fd, newfd);
 }
 
 /* Descriptors on their way to another process, which knows nothing of them. */
