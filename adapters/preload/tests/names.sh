@@ -41,6 +41,11 @@ manifest "$root/pfs" > "$root/before"
 check "the program on the bare file system" python3 "$here/programs/names.py" "$root/bare"
 check "the program in scratch mode" run python3 "$here/programs/names.py" "$root/pfs/given"
 
+numbers() {
+    run bash -c "mkdir '$root/pfs/numbers' && cd '$root/pfs/numbers' && '$bin/test_preload_numbers' ../given/in/a"
+}
+check "calls by number" numbers
+
 two() {
     run bash -c "cd '$root/pfs/given' && (echo new > in/a; mkdir in/made; echo x > in/made/x; mv in/b in/made/y; rm in/sub/c) &
         wait; cat '$root/pfs/given/in/a' '$root/pfs/given/in/made/x' '$root/pfs/given/in/made/y' && ls '$root/pfs/given/in' '$root/pfs/given/in/sub'" > "$root/seen"

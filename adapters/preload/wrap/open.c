@@ -148,6 +148,14 @@ TB_WRAPPER int open_by_handle_at(int mount, struct file_handle *handle, int flag
     return fd == TB_NOT_MANAGED ? REAL(open_by_handle_at)(mount, handle, flags) : fd;
 }
 
+/* Of the file that the name has now, wherever it is. */
+TB_WRAPPER int name_to_handle_at(int dirfd, const char *path, struct file_handle *handle, int *mount, int flags)
+{
+    struct tb_path p;
+    unsigned use = TB_NAME_LOOK | (flags & AT_SYMLINK_FOLLOW ? 0 : TB_NAME_NOFOLLOW);
+    return tb_path_real(&dirfd, &path, use, &p) ? REAL(name_to_handle_at)(dirfd, path, handle, mount, flags) : -1;
+}
+
 TB_WRAPPER int creat(const char *path, mode_t mode)
 {
     return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);

@@ -11,16 +11,43 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
+#include <utime.h>
 
 #include "core/adapter.h"
 #include "wrap/async.h"
 #include "wrap/open.h"
+
+/* Newer than the headers of some systems. */
+#define NUMBER_FCHMODAT2 452
+#define NUMBER_SETXATTRAT 463
+#define NUMBER_GETXATTRAT 464
+#define NUMBER_LISTXATTRAT 465
+#define NUMBER_REMOVEXATTRAT 466
+#define NUMBER_FILE_GETATTR 468
+#define NUMBER_FILE_SETATTR 469
+
+#define INT(i) ((int)a[i])
+#define SIZE(i) ((size_t)a[i])
+#define POINTER(i) ((void *)a[i])
+/* What can't be a string is the kernel's to refuse; libc's functions take NULL for other things. */
+#define IS_NAME(i) (a[i] >= 4096 && *(const char *)POINTER(i))
+
+static long by_kernel(long number, const long *a)
+{
+    return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
 
 /* Only the kernel can keep the restrictions of openat2 (`resolve`) at every step of a path. */
 static int open_kernel(int dirfd, const char *path, const struct open_how *how, size_t size)
@@ -109,15 +136,62 @@ static long clone_by_number(long number, const long *a)
     if (number == SYS_clone && a[0] == SIGCHLD && !a[1])
         return _Fork();
     bool told = clone_flags(number, a) >= 0 && tb_fork_begins(true);
-    long pid = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    long pid = by_kernel(number, a);
     if (told)
         tb_fork_ends((pid_t)pid);
     return pid;
 }
 
-#define INT(i) ((int)a[i])
-#define SIZE(i) ((size_t)a[i])
-#define POINTER(i) ((void *)a[i])
+/* The kernel takes a descriptor without a name for the file itself. */
+static long times_by_number(long number, const long *a)
+{
+    switch (number) {
+    case SYS_utime: return IS_NAME(0) ? utime(POINTER(0), POINTER(1)) : by_kernel(number, a);
+    case SYS_utimes: return IS_NAME(0) ? utimes(POINTER(0), POINTER(1)) : by_kernel(number, a);
+    case SYS_futimesat:
+        if (IS_NAME(1))
+            return futimesat(INT(0), POINTER(1), POINTER(2));
+        return !a[1] && tb_fd_io(INT(0)) ? futimes(INT(0), POINTER(2)) : by_kernel(number, a);
+    default:
+        if (IS_NAME(1))
+            return utimensat(INT(0), POINTER(1), POINTER(2), INT(3));
+        return !a[1] && !a[3] && tb_fd_io(INT(0)) ? futimens(INT(0), POINTER(2)) : by_kernel(number, a);
+    }
+}
+
+/* fchmodat2: an older libc refuses an empty name. */
+static long chmod_by_number(const long *a)
+{
+    bool itself = !IS_NAME(1) && a[3] & AT_EMPTY_PATH && tb_fd_io(INT(0));
+    if (itself)
+        return fchmod(INT(0), (mode_t)a[2]);
+    return IS_NAME(1) ? fchmodat(INT(0), POINTER(1), (mode_t)a[2], INT(3)) : by_kernel(NUMBER_FCHMODAT2, a);
+}
+
+/* A call that libc has no function for: the kernel is given the place of the name. */
+static long at_place(long number, const long *a, long flags, unsigned use)
+{
+    struct tb_path p;
+    int at = INT(0);
+    const char *path = POINTER(1);
+    if (!tb_path_real(&at, &path, use | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0), &p))
+        return -1;
+    return REAL(syscall)(number, at, path, a[2], a[3], a[4], a[5]);
+}
+
+/* The kernel's own word for a directory that has no name, or no room for it. */
+static long getcwd_by_number(const long *a)
+{
+    if (a[0] < 4096)
+        return by_kernel(SYS_getcwd, a);
+    return getcwd(POINTER(0), SIZE(1)) ? (long)strlen(POINTER(0)) + 1 : -1;
+}
+
+/* libc's returns its error. */
+static long advise_by_number(const long *a)
+{
+    return tb_result(-posix_fadvise(INT(0), a[1], a[2], INT(3)));
+}
 
 /*
  * Six arguments are read whatever the call takes: what is too much is not looked at. Inside,
@@ -145,6 +219,9 @@ TB_WRAPPER long syscall(long number, ...)
     case SYS_open: return open(POINTER(0), INT(1), (mode_t)a[2]);
     case SYS_openat: return openat(INT(0), POINTER(1), INT(2), (mode_t)a[3]);
     case SYS_openat2: return open_how(INT(0), POINTER(1), POINTER(2), SIZE(3));
+    case SYS_creat: return creat(POINTER(0), (mode_t)a[1]);
+    case SYS_open_by_handle_at: return open_by_handle_at(INT(0), POINTER(1), INT(2));
+    case SYS_name_to_handle_at: return name_to_handle_at(INT(0), POINTER(1), POINTER(2), POINTER(3), INT(4));
     case SYS_close: return close(INT(0));
     case SYS_close_range: return close_range((unsigned)a[0], (unsigned)a[1], INT(2));
     case SYS_dup: return dup(INT(0));
@@ -157,6 +234,10 @@ TB_WRAPPER long syscall(long number, ...)
     case SYS_fallocate: return fallocate(INT(0), INT(1), a[2], a[3]);
     case SYS_fsync: return fsync(INT(0));
     case SYS_fdatasync: return fdatasync(INT(0));
+    case SYS_sync: return sync(), 0;
+    case SYS_syncfs: return syncfs(INT(0));
+    case SYS_sync_file_range: return sync_file_range(INT(0), a[1], a[2], (unsigned)a[3]);
+    case SYS_fadvise64: return advise_by_number(a);
     case SYS_stat: return stat(POINTER(0), POINTER(1));
     case SYS_lstat: return lstat(POINTER(0), POINTER(1));
     case SYS_fstat: return fstat(INT(0), POINTER(1));
@@ -179,13 +260,51 @@ TB_WRAPPER long syscall(long number, ...)
     case SYS_access: return access(POINTER(0), INT(1));
     case SYS_faccessat: return faccessat(INT(0), POINTER(1), INT(2), 0);
     case SYS_faccessat2: return faccessat(INT(0), POINTER(1), INT(2), INT(3));
+    case SYS_mknod: return mknod(POINTER(0), (mode_t)a[1], (dev_t)a[2]);
+    case SYS_mknodat: return mknodat(INT(0), POINTER(1), (mode_t)a[2], (dev_t)a[3]);
+    case SYS_chmod: return chmod(POINTER(0), (mode_t)a[1]);
+    case SYS_fchmod: return fchmod(INT(0), (mode_t)a[1]);
+    case SYS_fchmodat: return fchmodat(INT(0), POINTER(1), (mode_t)a[2], 0);
+    case NUMBER_FCHMODAT2: return chmod_by_number(a);
+    case SYS_chown: return chown(POINTER(0), (uid_t)a[1], (gid_t)a[2]);
+    case SYS_lchown: return lchown(POINTER(0), (uid_t)a[1], (gid_t)a[2]);
+    case SYS_fchownat: return fchownat(INT(0), POINTER(1), (uid_t)a[2], (gid_t)a[3], INT(4));
+    case SYS_utime:
+    case SYS_utimes:
+    case SYS_futimesat:
+    case SYS_utimensat: return times_by_number(number, a);
+    case SYS_setxattr: return setxattr(POINTER(0), POINTER(1), POINTER(2), SIZE(3), INT(4));
+    case SYS_lsetxattr: return lsetxattr(POINTER(0), POINTER(1), POINTER(2), SIZE(3), INT(4));
+    case SYS_getxattr: return getxattr(POINTER(0), POINTER(1), POINTER(2), SIZE(3));
+    case SYS_lgetxattr: return lgetxattr(POINTER(0), POINTER(1), POINTER(2), SIZE(3));
+    case SYS_listxattr: return listxattr(POINTER(0), POINTER(1), SIZE(2));
+    case SYS_llistxattr: return llistxattr(POINTER(0), POINTER(1), SIZE(2));
+    case SYS_removexattr: return removexattr(POINTER(0), POINTER(1));
+    case SYS_lremovexattr: return lremovexattr(POINTER(0), POINTER(1));
+    case NUMBER_SETXATTRAT:
+    case NUMBER_REMOVEXATTRAT: return at_place(number, a, a[2], TB_NAME_CHANGE);
+    case NUMBER_GETXATTRAT:
+    case NUMBER_LISTXATTRAT: return at_place(number, a, a[2], TB_NAME_LOOK);
+    case NUMBER_FILE_SETATTR: return at_place(number, a, a[4], TB_NAME_CHANGE);
+    case NUMBER_FILE_GETATTR: return at_place(number, a, a[4], TB_NAME_LOOK);
+    case SYS_statfs: return statfs(POINTER(0), POINTER(1));
+    case SYS_inotify_add_watch: return inotify_add_watch(INT(0), POINTER(1), (uint32_t)a[2]);
     case SYS_chdir: return chdir(POINTER(0));
     case SYS_fchdir: return fchdir(INT(0));
-    case SYS_getcwd: return getcwd(POINTER(0), SIZE(1)) ? (long)strlen(POINTER(0)) + 1 : -1;
+    case SYS_getcwd: return getcwd_by_number(a);
     case SYS_getdents64: return getdents64(INT(0), POINTER(1), SIZE(2));
     case SYS_execve: return execve(POINTER(0), POINTER(1), POINTER(2));
     case SYS_execveat: return execveat(INT(0), POINTER(1), POINTER(2), POINTER(3), INT(4));
     case SYS_mmap: return (long)mmap(POINTER(0), SIZE(1), INT(2), INT(3), INT(4), a[5]);
+    case SYS_munmap: return munmap(POINTER(0), SIZE(1));
+    case SYS_mremap: return (long)mremap(POINTER(0), SIZE(1), SIZE(2), INT(3), POINTER(4));
+    case SYS_ioctl: return ioctl(INT(0), (unsigned long)a[1], POINTER(2));
+    case SYS_bind: return bind(INT(0), POINTER(1), (socklen_t)a[2]);
+    case SYS_connect: return connect(INT(0), POINTER(1), (socklen_t)a[2]);
+    case SYS_sendto: return sendto(INT(0), POINTER(1), SIZE(2), INT(3), POINTER(4), (socklen_t)a[5]);
+    case SYS_sendmsg: return sendmsg(INT(0), POINTER(1), INT(2));
+    case SYS_getsockname: return getsockname(INT(0), POINTER(1), POINTER(2));
+    case SYS_getpeername: return getpeername(INT(0), POINTER(1), POINTER(2));
     case SYS_sendfile: return sendfile(INT(0), INT(1), POINTER(2), SIZE(3));
     case SYS_copy_file_range: return copy_file_range(INT(0), POINTER(1), INT(2), POINTER(3), SIZE(4), (unsigned)a[5]);
     case SYS_splice: return splice(INT(0), POINTER(1), INT(2), POINTER(3), SIZE(4), (unsigned)a[5]);
@@ -193,9 +312,10 @@ TB_WRAPPER long syscall(long number, ...)
     case SYS_io_uring_setup: return tb_ring_begins() ? -1 : REAL(syscall)(number, a[0], a[1]);
 #ifdef SYS_fork
     case SYS_fork: return _Fork();
+    case SYS_vfork: return _Fork();
 #endif
     case SYS_clone:
     case SYS_clone3: return clone_by_number(number, a);
-    default: return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    default: return by_kernel(number, a);
     }
 }
