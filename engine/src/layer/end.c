@@ -307,27 +307,36 @@ static int set_end_of(tb_engine *e, const struct tb_place *p, uint64_t length, s
     return rc;
 }
 
-int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
+static int truncate_place(tb_engine *e, const struct tb_place *p, off_t length)
 {
-    tb_engine *e = tb_layer_engine(io);
-    struct tb_place p;
     struct tb_identity id;
-    const struct tb_route r = tb_route_given(io, path);
-    int rc = length < 0 ? -EINVAL : tb_place_find(e, &r, path, length ? TB_NAME_WRITE : TB_NAME_EMPTY, &p);
-    if (rc)
-        return rc;
     uint32_t file;
+    int rc;
     do
-        rc = set_end_of(e, &p, (uint64_t)length, &id, &file);
+        rc = set_end_of(e, p, (uint64_t)length, &id, &file);
     while (rc == -EAGAIN);
     if (!rc && file != TB_NONE)
         return tb_shared_cut(e, &id, (uint64_t)length);
     if (!rc)
-        rc = TB_IO(p.io, truncate, p.path, length);
-    if (!rc && e->shared_device && !tb_identity_of_path(p.io, p.path, &id))
+        rc = TB_IO(p->io, truncate, p->path, length);
+    if (!rc && e->shared_device && !tb_identity_of_path(p->io, p->path, &id))
         return tb_shared_cut(e, &id, (uint64_t)length);
-    /* it was given its final name a moment ago, so look there */
-    return rc == -ENOENT && p.waits ? tb_layer_truncate_path(io, path, length) : rc;
+    return rc;
+}
+
+int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_place p;
+    const struct tb_route r = tb_route_given(io, path);
+    int rc, looks = 0;
+    if (length < 0)
+        return -EINVAL;
+    do {
+        rc = tb_place_find(e, &r, path, length ? TB_NAME_WRITE : TB_NAME_EMPTY, &p);
+        rc = rc ? rc : truncate_place(e, &p, length);
+    } while (tb_place_was_left(&p, rc, &looks));
+    return rc;
 }
 
 off_t tb_layer_size(const tb_engine *e, uint32_t file, off_t backing)

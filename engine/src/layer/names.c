@@ -1,5 +1,5 @@
 /*
- * Operations on names: truncate by path, stat, unlink, rename, link, mkdir. Each
+ * Operations on names: stat, unlink, rename, link. Each
  * translates its path once (namespace/resolve.h), acts on the backing file first, and then
  * brings the file record up to date. A journal that must know is told before, so that a
  * crash between the two is replayed rightly.
@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/kill_point.h"
-#include "buffer/map.h"
 #include "buffer/of_file.h"
 #include "file/claim.h"
 #include "file/name_tree.h"
@@ -35,15 +34,14 @@
 #include "namespace/resolve.h"
 #include "namespace/shadow_copy.h"
 #include "shared/commit.h"
-#include "tiering/stage.h"
 
 int tb_layer_record(tb_engine *e, const struct tb_place *p, struct tb_identity *id, uint32_t *file)
 {
     *file = TB_NONE;
-    int rc = e->header->files.n ? tb_identity_of_path(p->io, p->path, id) : -ENOENT;
+    int rc = e->header->files.n || p->waits ? tb_identity_of_path(p->io, p->path, id) : -ENOENT;
     if (!rc && id->regular)
         *file = tb_file_find(e, id);
-    return tb_io_failed(rc) ? rc : 0;
+    return tb_io_failed(rc) || (rc == -ENOENT && p->waits) ? rc : 0;
 }
 
 void tb_layer_take_name(tb_engine *e, uint32_t file, const char *path)
@@ -99,30 +97,36 @@ static int show_end(tb_engine *e, const struct tb_place *p, struct stat *st)
     return rc;
 }
 
-int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
+/* What its record knows better than the PFS. */
+static int show_record(tb_engine *e, const struct tb_place *p, struct stat *st, int flags)
 {
-    tb_engine *e = tb_layer_engine(io);
-    struct tb_place p;
     struct tb_identity id;
-    const struct tb_route r = tb_route_given(io, path);
-    int rc = stat_name(e, &r, path, st, flags, &p);
-    if (rc == -ENOENT && p.waits)
-        rc = stat_name(e, &r, path, st, flags, &p);
-    if (rc || !S_ISREG(st->st_mode))
-        return rc;
-    if (e->shared_device && (rc = show_end(e, &p, st)))
-        return rc;
+    uint32_t file;
     if (!tb_file_may_be_known(e, st))
         return 0;
-    uint32_t file;
-    rc = tb_layer_record(e, &p, &id, &file);
+    int rc = tb_layer_record(e, p, &id, &file);
     bool buffered = !rc && file != TB_NONE && !(e->region.files[file].flags & TB_FILE_COHERENT);
     if (buffered && tb_times_are_old(&e->region.files[file], st))
-        rc = TB_IO(p.io, stat, p.path, st, flags);
+        rc = TB_IO(p->io, stat, p->path, st, flags);
     if (!rc && buffered) {
         st->st_size = tb_layer_size(e, file, st->st_size);
         tb_times_show(e, &e->region.files[file], st);
     }
+    return rc;
+}
+
+int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_place p;
+    const struct tb_route r = tb_route_given(io, path);
+    int rc, looks = 0;
+    do {
+        rc = stat_name(e, &r, path, st, flags, &p);
+        bool regular = !rc && S_ISREG(st->st_mode);
+        rc = regular && e->shared_device ? show_end(e, &p, st) : rc;
+        rc = !rc && regular ? show_record(e, &p, st, flags) : rc;
+    } while (tb_place_was_left(&p, rc, &looks));
     return rc;
 }
 
@@ -254,27 +258,26 @@ static int unlink_claimed(tb_engine *e, const struct tb_place *p, uint32_t file,
     return rc;
 }
 
-static int unlink_name(tb_engine *e, struct tb_route r, const char *path, int flags)
+static int unlink_name(tb_engine *e, const struct tb_route *r, const char *path, int flags, struct tb_place *p)
 {
-    struct tb_place p;
     struct tb_identity id = {.regular = false};
     uint32_t file = TB_NONE;
-    int end = -1, rc = tb_place_find(e, &r, path, TB_NAME_MAKE, &p);
+    int end = -1, rc = tb_place_find(e, r, path, TB_NAME_MAKE, p);
     if (rc)
         return rc;
-    if (flags & AT_REMOVEDIR && p.deferred && !p.waits)
-        return tb_waiting_remove_directory(e, p.io, p.path);
-    const struct tb_identity gone = last_name(e, &p);
-    bool late = !flags && tb_late_lose_name(e, p.path) && !p.waits;
-    rc = flags ? 0 : claim_to_go(e, &p, late, &id, &file, &end); /* a directory has no record */
+    if (flags & AT_REMOVEDIR && p->deferred && !p->waits)
+        return tb_waiting_remove_directory(e, p->io, p->path);
+    const struct tb_identity gone = last_name(e, p);
+    bool late = !flags && tb_late_lose_name(e, p->path) && !p->waits;
+    rc = flags ? 0 : claim_to_go(e, p, late, &id, &file, &end); /* a directory has no record */
     if (rc)
         return rc;
-    rc = unlink_claimed(e, &p, file, &id, flags);
+    rc = unlink_claimed(e, p, file, &id, flags);
     if (end >= 0)
         tb_end_unlock(e, end);
     if (!rc && gone.regular)
         return tb_shared_remove(e, &gone);
-    return rc == -ENOTDIR && p.scratch && p.kind != TB_SHADOW_LINK ? remove_link(e, &r, path, flags) : rc;
+    return rc == -ENOTDIR && p->scratch && p->kind != TB_SHADOW_LINK ? remove_link(e, r, path, flags) : rc;
 }
 
 /*
@@ -300,9 +303,14 @@ static void end_change(tb_engine *e, struct tb_name_locks *locks)
 int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
 {
     tb_engine *e = tb_layer_engine(io);
+    const struct tb_route r = tb_route_given(io, path);
     struct tb_name_locks locks;
+    struct tb_place p;
+    int rc, looks = 0;
     begin_change(e, path, NULL, &locks);
-    int rc = unlink_name(e, tb_route_given(io, path), path, flags);
+    do
+        rc = unlink_name(e, &r, path, flags, &p);
+    while (tb_place_was_left(&p, rc, &looks));
     end_change(e, &locks);
     return rc;
 }
@@ -488,28 +496,26 @@ static bool moves_no_links(tb_engine *e, const struct tb_place *p, mode_t kind, 
     return (S_ISREG(kind) && !flags) || (S_ISDIR(kind) && !(flags & RENAME_EXCHANGE) && tb_shadow_has_no_stubs(e, p->path));
 }
 
-static int rename_found(tb_engine *e, const struct name *from, const struct name *to, unsigned flags)
+static int rename_found(tb_engine *e, const struct name *from, const struct name *to, unsigned flags, struct tb_place *p)
 {
-    struct tb_place p, q;
+    struct tb_place q;
     struct stat st;
     mode_t kind = 0;
-    int rc = find_to_move(e, &from->route, from->path, &p);
-    if (!rc)
-        rc = find_to_move(e, &to->route, to->path, &q);
-    if (!rc)
-        rc = tb_place_beside(e, &p, &to->route, to->path, &q);
-    if (rc || p.scratch != q.scratch)
+    int rc = find_to_move(e, &from->route, from->path, p);
+    rc = rc ? rc : find_to_move(e, &to->route, to->path, &q);
+    rc = rc ? rc : tb_place_beside(e, p, &to->route, to->path, &q);
+    if (rc || p->scratch != q.scratch)
         return rc ? rc : -EXDEV;
-    if ((rc = tb_rename_cut_tails(&p, &q)))
+    if ((rc = tb_rename_cut_tails(p, &q)))
         return rc;
-    const struct tb_identity gone = last_name(e, &q), moved = last_name(e, &p);
+    const struct tb_identity gone = last_name(e, &q), moved = last_name(e, p);
     bool other = gone.inode != moved.inode && !(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE));
     if (moved.regular && (rc = tb_shared_settle_identity(e, &moved)))
         return rc;
-    if (p.scratch && TB_IO(p.io, stat, p.path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+    if (p->scratch && TB_IO(p->io, stat, p->path, &st, AT_SYMLINK_NOFOLLOW) == 0)
         kind = st.st_mode;
-    bool forget = p.scratch && !moves_no_links(e, &p, kind, flags);
-    rc = rename_places(e, &p, &q, kind, flags);
+    bool forget = p->scratch && !moves_no_links(e, p, kind, flags);
+    rc = rename_places(e, p, &q, kind, flags);
     if (!rc && gone.regular && other)
         rc = tb_shared_remove(e, &gone);
     if (forget)
@@ -520,25 +526,29 @@ static int rename_found(tb_engine *e, const struct name *from, const struct name
 static int rename_names(tb_engine *e, const struct name *from, const struct name *to, unsigned flags)
 {
     struct tb_name_locks locks;
+    struct tb_place p;
+    int rc, looks = 0;
     begin_change(e, from->path, to->path, &locks);
-    int rc = rename_found(e, from, to, flags);
+    do
+        rc = rename_found(e, from, to, flags, &p);
+    while (tb_place_was_left(&p, rc, &looks));
     end_change(e, &locks);
     return rc;
 }
 
-static int link_found(tb_engine *e, const struct name *from, const struct name *to)
+static int link_found(tb_engine *e, const struct name *from, const struct name *to, struct tb_place *p)
 {
-    struct tb_place p, q;
-    int rc = tb_place_find(e, &from->route, from->path, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
-    rc = rc ? rc : publish_name(e, &from->route, from->path, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
-    if (!rc && p.kind == TB_SHADOW_NONE)
+    struct tb_place q;
+    int rc = tb_place_find(e, &from->route, from->path, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, p);
+    rc = rc ? rc : publish_name(e, &from->route, from->path, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, p);
+    if (!rc && p->kind == TB_SHADOW_NONE)
         return -ENOENT; /* whatever the other name has, as the kernel says */
-    rc = rc ? rc : tb_place_find(e, &to->route, to->path, TB_NAME_MAKE, &q);
-    rc = rc ? rc : tb_place_beside(e, &p, &to->route, to->path, &q);
-    if (rc || p.scratch != q.scratch)
+    rc = rc ? rc : tb_place_find_new(e, &to->route, to->path, &q);
+    rc = rc ? rc : tb_place_beside(e, p, &to->route, to->path, &q);
+    if (rc || p->scratch != q.scratch)
         return rc ? rc : -EXDEV;
-    rc = TB_IO(p.io, link, p.path, q.path);
-    if (p.kind == TB_SHADOW_LINK)
+    rc = TB_IO(p->io, link, p->path, q.path);
+    if (p->kind == TB_SHADOW_LINK)
         tb_shadow_forget(e); /* a link has a new name */
     return rc;
 }
@@ -547,8 +557,12 @@ static int link_found(tb_engine *e, const struct name *from, const struct name *
 static int link_names(tb_engine *e, const struct name *from, const struct name *to)
 {
     struct tb_name_locks locks;
+    struct tb_place p;
+    int rc, looks = 0;
     tb_named_lock(e, from->path, to->path, &locks);
-    int rc = link_found(e, from, to);
+    do
+        rc = link_found(e, from, to, &p);
+    while (tb_place_was_left(&p, rc, &looks));
     tb_named_unlock(e, &locks);
     return rc;
 }
@@ -583,17 +597,4 @@ int tb_engine_link(tb_engine *e, struct tb_io *from_chain, const char *from, str
 {
     const struct name a = routed(e, from_chain, from), b = routed(e, to_chain, to);
     return link_names(e, &a, &b);
-}
-
-int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode)
-{
-    tb_engine *e = tb_layer_engine(io);
-    struct tb_place p;
-    const struct tb_route r = tb_route_given(io, path);
-    int rc = tb_place_find(e, &r, path, TB_NAME_MAKE, &p);
-    if (!rc)
-        rc = TB_IO(p.io, mkdir, p.path, mode);
-    if (!rc && p.scratch)
-        tb_shadow_note_made(e, p.path);
-    return rc;
 }

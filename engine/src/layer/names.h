@@ -11,12 +11,11 @@
 
 /* A shared file may have been renamed by another node: `path` leads to it now. */
 void tb_layer_take_name(tb_engine *e, uint32_t file, const char *path);
-/* *file: the record of the file that is at this place now, or TB_NONE. */
+/* *file: the record of the file that is at this place now, or TB_NONE.  -ENOENT: it waited, and was given its name since. */
 int tb_layer_record(tb_engine *e, const struct tb_place *p, struct tb_identity *id, uint32_t *file);
 int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags);
 int tb_layer_unlink(struct tb_io *io, const char *path, int flags);
 int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned flags);
 int tb_layer_link(struct tb_io *io, const char *from, const char *to);
-int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode);
 
 #endif

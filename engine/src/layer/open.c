@@ -119,9 +119,10 @@ static int publish_unknown(tb_engine *e, const struct tb_place *p)
 /* Resolve and open: where the name leads, and a descriptor of what is there. */
 static int open_it(struct tb_opening *o)
 {
-    int fd = open_name(o);
-    if (fd == -ENOENT && o->place.waits) /* it was given its final name a moment ago */
+    int fd, looks = 0;
+    do
         fd = open_name(o);
+    while (tb_place_was_left(&o->place, fd, &looks));
     return o->fd = fd;
 }
 

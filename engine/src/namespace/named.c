@@ -64,14 +64,14 @@ int tb_named_claim(tb_engine *e, uint32_t file, const struct tb_place *p, struct
     if (!tb_named_claim_record(e, file, id))
         return -EAGAIN;
     int rc = tb_identity_of_name(p->io, p->path, &now);
-    if (rc && !tb_io_failed(rc))
+    if (rc && !tb_io_failed(rc) && !p->waits)
         return 0; /* it is gone: the system says so */
     if (!rc && tb_identity_is(&e->region.files[file], &now)) {
         *id = now;
         return 0;
     }
     tb_named_unclaim(e, file);
-    return rc ? rc : -EAGAIN;
+    return tb_io_failed(rc) ? rc : -EAGAIN; /* one that waited has its name now */
 }
 
 static uint32_t number_of(const char *text)

@@ -25,12 +25,17 @@ static int place_of(struct tb_io *io, const char *path, unsigned use, struct tb_
     return tb_place_find(engine_of(io), &r, path, use, out);
 }
 
-#define PLACED_OF(type, op, use, parameters, ...)              \
-    type tb_placed_##op parameters                             \
-    {                                                          \
-        struct tb_place p;                                     \
-        int rc = place_of(io, path, use, &p);                  \
-        return rc ? rc : TB_IO(p.io, op, p.path, __VA_ARGS__); \
+#define PLACED_OF(type, op, use, parameters, ...)                \
+    type tb_placed_##op parameters                               \
+    {                                                            \
+        struct tb_place p;                                       \
+        type rc;                                                 \
+        int looks = 0;                                           \
+        do {                                                     \
+            rc = place_of(io, path, use, &p);                    \
+            rc = rc ? rc : TB_IO(p.io, op, p.path, __VA_ARGS__); \
+        } while (tb_place_was_left(&p, rc, &looks));             \
+        return rc;                                               \
     }
 
 #define PLACED(op, use, parameters, ...) PLACED_OF(int, op, use, parameters, __VA_ARGS__)
@@ -42,7 +47,6 @@ PLACED(chown, TB_NAME_CHANGE | LINK_BY(flags), (struct tb_io * io, const char *p
        flags)
 PLACED(utimens, TB_NAME_CHANGE | LINK_BY(flags), (struct tb_io * io, const char *path, const struct timespec times[2], int flags), times,
        flags)
-PLACED(mknod, TB_NAME_MAKE, (struct tb_io * io, const char *path, mode_t mode, dev_t device), mode, device)
 PLACED(statx, TB_NAME_LOOK | LINK_BY(flags), (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out), flags,
        mask, out)
 PLACED(statfs, TB_NAME_ENTER, (struct tb_io * io, const char *path, struct statfs *out), out)
@@ -58,12 +62,47 @@ PLACED(removexattr, TB_NAME_CHANGE | LINK_BY(flags), (struct tb_io * io, const c
 PLACED(watch, TB_NAME_ENTER, (struct tb_io * io, const char *path, int fd, uint32_t mask), fd, mask)
 PLACED(opendir, TB_NAME_ENTER, (struct tb_io * io, const char *path, DIR **out), out)
 
-ssize_t tb_placed_readlink(struct tb_io *io, const char *path, char *text, size_t n)
+static int place_of_new(struct tb_io *io, const char *path, struct tb_place *out)
+{
+    const struct tb_route r = tb_route_given(io, path);
+    return tb_place_find_new(engine_of(io), &r, path, out);
+}
+
+int tb_placed_mknod(struct tb_io *io, const char *path, mode_t mode, dev_t device)
 {
     struct tb_place p;
+    int rc = place_of_new(io, path, &p);
+    return rc ? rc : TB_IO(p.io, mknod, p.path, mode, device);
+}
+
+int tb_placed_mkdir(struct tb_io *io, const char *path, mode_t mode)
+{
+    struct tb_place p;
+    int rc = place_of_new(io, path, &p);
+    if (!rc)
+        rc = TB_IO(p.io, mkdir, p.path, mode);
+    if (!rc && p.scratch)
+        tb_shadow_note_made(engine_of(io), p.path);
+    return rc;
+}
+
+/* The text as it is stored. */
+static ssize_t read_stored(struct tb_io *io, const char *path, char *out, size_t n)
+{
+    struct tb_place p;
+    ssize_t rc;
+    int looks = 0;
+    do {
+        rc = place_of(io, path, TB_NAME_LOOK | TB_NAME_NOFOLLOW, &p);
+        rc = rc ? rc : TB_IO(p.io, readlink, p.path, out, n);
+    } while (tb_place_was_left(&p, rc, &looks));
+    return rc;
+}
+
+ssize_t tb_placed_readlink(struct tb_io *io, const char *path, char *text, size_t n)
+{
     char found[PATH_MAX], shown[PATH_MAX];
-    int rc = place_of(io, path, TB_NAME_LOOK | TB_NAME_NOFOLLOW, &p);
-    ssize_t length = rc ? rc : TB_IO(p.io, readlink, p.path, found, sizeof(found) - 1);
+    ssize_t length = read_stored(io, path, found, sizeof(found) - 1);
     if (length < 0)
         return length;
     found[length] = 0;
@@ -80,7 +119,7 @@ int tb_placed_symlink(struct tb_io *io, const char *text, const char *path)
 {
     struct tb_place p;
     char stored[PATH_MAX];
-    int rc = place_of(io, path, TB_NAME_MAKE, &p);
+    int rc = place_of_new(io, path, &p);
     if (rc || !p.scratch)
         return rc ? rc : TB_IO(p.io, symlink, text, p.path);
     if (strlen(text) >= sizeof(stored))

@@ -15,6 +15,7 @@ int tb_placed_chmod(struct tb_io *io, const char *path, mode_t mode, int flags);
 int tb_placed_chown(struct tb_io *io, const char *path, uid_t user, gid_t group, int flags);
 int tb_placed_utimens(struct tb_io *io, const char *path, const struct timespec times[2], int flags);
 int tb_placed_mknod(struct tb_io *io, const char *path, mode_t mode, dev_t device);
+int tb_placed_mkdir(struct tb_io *io, const char *path, mode_t mode);
 int tb_placed_statx(struct tb_io *io, const char *path, int flags, unsigned mask, struct statx *out);
 int tb_placed_statfs(struct tb_io *io, const char *path, struct statfs *out);
 int tb_placed_statvfs(struct tb_io *io, const char *path, struct statvfs *out);

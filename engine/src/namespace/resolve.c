@@ -7,13 +7,16 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
+#include "base/kill_point.h"
 #include "io/real_name.h"
 #include "namespace/deferred.h"
 #include "namespace/shadow_copy.h"
 
 #define MAX_LINKS 40 /* as the kernel */
+#define MAX_LOOKS 20
 
 size_t tb_name_cut_tail(char *name)
 {
@@ -91,6 +94,8 @@ static int as_named(tb_engine *e, const struct tb_route *r, const char *path, un
     assert(!out->waits || out->deferred);
     if (!waits)
         strcpy(out->path, path); /* a copy of so few bytes at most would be a string move, which begins slowly */
+    else
+        TB_MEETING("place waits");
     return waits < 0 ? waits : 0;
 }
 
@@ -140,6 +145,27 @@ int tb_place_beside(tb_engine *e, const struct tb_place *from, const struct tb_r
     int rc = tb_shadow_find(e, 0, path, TB_NAME_MAKE, &found);
     if (!rc)
         in_shadow(e, &found, TB_NAME_MAKE, out);
+    return rc;
+}
+
+/*
+ * Most often the second look finds the file at its name. Where it finds one that waits once more, that is another file: so for a moment
+ * none had the name, and -ENOENT is a true answer at any time. Open with O_CREAT must not give it, and asks more often.
+ */
+bool tb_place_was_left(const struct tb_place *p, ssize_t rc, int *looks)
+{
+    return rc == -ENOENT && p->waits && ++*looks < MAX_LOOKS;
+}
+
+int tb_place_find_new(tb_engine *e, const struct tb_route *route, const char *path, struct tb_place *out)
+{
+    struct stat st;
+    int rc, looks = 0;
+    do {
+        rc = tb_place_find(e, route, path, TB_NAME_MAKE, out);
+        if (!rc && out->waits)
+            rc = (rc = TB_IO(out->io, stat, out->path, &st, AT_SYMLINK_NOFOLLOW)) ? rc : -EEXIST;
+    } while (tb_place_was_left(out, rc, &looks));
     return rc;
 }
 

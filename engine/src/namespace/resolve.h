@@ -30,6 +30,15 @@ int tb_place_find(tb_engine *e, const struct tb_route *route, const char *path, 
  */
 int tb_place_to_name(tb_engine *e, const struct tb_route *route, const char *path, struct tb_place *out);
 /*
+ * The same for a name that is to be made. In the hidden directory only new files are made: a name that waits is taken (-EEXIST).
+ */
+int tb_place_find_new(tb_engine *e, const struct tb_route *route, const char *path, struct tb_place *out);
+/*
+ * A file that waits may be given its name at any moment. A call that found it in the hidden directory, and then found nothing at that
+ * place, ended with -ENOENT: this says that it has to be made again, from the look-up on. `looks` is 0 at first.
+ */
+bool tb_place_was_left(const struct tb_place *p, ssize_t rc, int *looks);
+/*
  * `out` was found for a second or a new name (TB_NAME_MAKE) of the file `from`. Under a
  * Hermes configuration a new name is taken to be scratch (namespace/route.c). But a file of
  * the file system stays one whatever it is called, and a scratch file may hide a name that
