@@ -125,6 +125,20 @@ check "four processes make names, some of them the same" many
 check "the instance stops" stop
 check "nothing hidden is left" is "$(ls -A "$root/pfs" | grep tierbench)" ""
 
+config "on-close, background: true, threads: 2"
+start
+given() { # the daemon gives names while the program uses them
+    inside "
+for n in range(700):
+    put('u', 'x'); os.unlink('u'); assert not os.path.lexists('u')
+    p = 'v%d' % n
+    put(p, 'x'); assert os.access(p, os.R_OK) and os.stat(p).st_size == 1; os.chmod(p, 0o600); assert get(p) == 'x'
+    os.rename(p, 'w%d' % n)" && is "$(outside | tr ' ' '\n' | grep -c '^w[0-9]')" 700
+}
+check "names are used while they are given" given
+check "the instance stops" stop
+check "nothing hidden is left" is "$(ls -A "$root/pfs" | grep tierbench)" ""
+
 sed -i 's/persistent-async/scratch/' "$root/tiers.yaml"
 refused() { ! "$bin/tierctl" check "$root/tiers.yaml" > "$root/said" 2>&1; is "$(cat "$root/said")" "tierctl: $root/tiers.yaml:5: namespace: deferred; allowed in mode persistent-async only: eager"; }
 check "deferred in scratch mode is refused" refused

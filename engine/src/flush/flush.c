@@ -223,15 +223,28 @@ static void set_all_clean(struct tb_flush_copy *c)
         tb_journal_trim(c->target.engine);
 }
 
+static bool is_gone(int error)
+{
+    return error == -ENOENT || error == -ESTALE;
+}
+
+/* A record that waits may have a place that its file has left: it learns the name first. */
+static int open_followed(const struct tb_target *t, int flags)
+{
+    int fd = tb_target_open(t->engine, t->file, flags);
+    bool follows = is_gone(fd) && t->engine->region.files[t->file].flags & TB_FILE_WAITING && !tb_rename_follow(t->engine, t->file);
+    return follows ? tb_target_open(t->engine, t->file, flags) : fd;
+}
+
 /*
  * A descriptor of the flush's own is opened for each list, and closed when the bytes are written. To look and to sync, one of a file
  * that may not be written is as good.
  */
 static int open_own(struct tb_flush_copy *c, bool writes)
 {
-    c->target.fd = tb_target_open(c->target.engine, c->target.file, O_WRONLY);
+    c->target.fd = open_followed(&c->target, O_WRONLY);
     if (c->target.fd == -EACCES && !writes)
-        c->target.fd = tb_target_open(c->target.engine, c->target.file, O_RDONLY);
+        c->target.fd = open_followed(&c->target, O_RDONLY);
     return c->target.fd < 0 ? c->target.fd : 0;
 }
 
@@ -384,14 +397,21 @@ static void give_time(struct tb_flush_copy *c)
     c->target.fd = own ? -1 : c->target.fd;
 }
 
+/* It waited for a name that no file will have: another program or another call removed it. Bytes of it would be kept apart. */
+static bool is_to_forget(const struct tb_file *f, int error)
+{
+    return is_gone(error) && !f->n_dirty && !(f->flags & TB_FILE_WAITING);
+}
+
 /* The bytes, and then the name that the file waits for, where all its bytes are there. `lost`: as `gone` of flush_all. */
 static int flush_and_publish(struct tb_flush_copy *c, bool sync, const struct some *some, bool *lost)
 {
     const struct tb_file *f = &c->target.engine->region.files[c->target.file];
-    if (some)
-        return flush_some(c, some);
-    int rc = flush_all(c, sync, c->target.fd < 0, lost);
-    return rc || *lost || !(f->flags & TB_FILE_WAITING) ? rc : publish(c);
+    bool waits = f->flags & TB_FILE_WAITING;
+    int rc = some ? flush_some(c, some) : flush_all(c, sync, c->target.fd < 0, lost);
+    if (!rc && !some && !*lost && f->flags & TB_FILE_WAITING)
+        rc = publish(c);
+    return waits && !*lost && is_to_forget(f, rc) ? 0 : rc;
 }
 
 /*

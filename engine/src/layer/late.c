@@ -112,7 +112,7 @@ static void leave_to_kernel(tb_engine *e)
 }
 
 /* Also, other late opens of a file that nothing leads to must find the bytes in it: no record would stay for them. */
-static void keep_in_backing(const struct tb_opening *o, uint32_t file)
+static void keep_in_backing(struct tb_opening *o, uint32_t file)
 {
     tb_engine *e = o->e;
     bool passes = tb_opening_passes(o, o->id.links && tb_opening_is_named(o));

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/kill_point.h"
 #include "buffer/of_file.h"
 #include "file/state.h"
 #include "io/real_name.h"
@@ -22,6 +23,7 @@
 #include "layer/names.h"
 #include "namespace/deferred.h"
 #include "namespace/named.h"
+#include "namespace/rename.h"
 #include "region/clients.h"
 #include "region/counters.h"
 #include "shared/commit.h"
@@ -113,7 +115,7 @@ static int publish_unknown(tb_engine *e, const struct tb_place *p)
     int rc = tb_waiting_shown(e, p->path, to, sizeof(to));
     if (!rc)
         rc = TB_IO(e->pfs, rename, p->path, to, RENAME_NOREPLACE);
-    return rc;
+    return rc == -ENOENT ? 0 : rc; /* another one gave it its name first */
 }
 
 /* Resolve and open: where the name leads, and a descriptor of what is there. */
@@ -124,6 +126,23 @@ static int open_it(struct tb_opening *o)
         fd = open_name(o);
     while (tb_place_was_left(&o->place, fd, &looks));
     return o->fd = fd;
+}
+
+/*
+ * An earlier record of a file that waits may have been flushed and freed since the name was looked up. Then the file has its name, and the
+ * record that this open made has the place which it left.
+ */
+static void follow_name(struct tb_opening *o)
+{
+    tb_engine *e = o->e;
+    struct stat st;
+    bool may_be_left = o->place.waits && e->header->files.n_freed != o->n_freed && e->region.files[o->file].flags & TB_FILE_WAITING;
+    if (!may_be_left || TB_IO(o->place.io, stat, o->place.path, &st, AT_SYMLINK_NOFOLLOW) != -ENOENT ||
+        !tb_named_claim_record(e, o->file, &o->id))
+        return;
+    if (e->region.files[o->file].flags & TB_FILE_WAITING)
+        tb_rename_follow(e, o->file);
+    tb_named_unclaim(e, o->file);
 }
 
 /* Know: what was opened, and its record. */
@@ -137,8 +156,10 @@ enum tb_opened tb_opening_know(struct tb_opening *o)
     o->id.n_freed = n_freed;
     if (o->by_link)
         tb_real_name_of_file(o->place.io, o->route.prefix->prefix, o->fd, &o->id, o->place.path);
-    if (!o->e->passes_through && tb_file_get(o->e, o->fd, &o->id, o->place.path, flags_of(&o->place), &o->file) == 0)
+    if (!o->e->passes_through && tb_file_get(o->e, o->fd, &o->id, o->place.path, flags_of(&o->place), &o->file) == 0) {
+        follow_name(o);
         return TB_OPENED_KNOWN;
+    }
     o->e->header->totals.passed++;
     return TB_OPENED_UNKNOWN;
 }
@@ -150,6 +171,8 @@ void tb_opening_update(struct tb_opening *o)
     bool through = p->mode == TB_MODE_PERSISTENT_SYNC || (!p->scratch && tb_client_is_closed(o->e));
     if (through && !(o->e->region.files[o->file].flags & TB_FILE_SYNC))
         tb_file_write_through(o->e, o->file);
+    if (p->waits)
+        return; /* its one name is given by a flush, and may have been given since */
     tb_layer_take_name(o->e, o->file, p->path);
     if (o->id.links > 1)
         tb_file_rename(o->e, o->file, p->path); /* of several names, keep one that exists */
@@ -220,18 +243,27 @@ static void begin(struct tb_opening *o, struct tb_io *io, const char *path, int 
     o->place_flags = 0;
     o->by_link = false;
     o->n_changes = tb_changes_ended(o->e->header);
+    o->n_freed = o->e->header->files.n_freed;
     o->is_bound = false;
 }
 
-bool tb_opening_is_named(const struct tb_opening *o)
+static bool leads_to_it(const struct tb_opening *o)
 {
     struct tb_identity there;
+    return tb_identity_of_path(o->place.io, o->place.path, &there) == 0 && there.inode == o->id.inode && there.device == o->id.device &&
+           there.birth_ns == o->id.birth_ns;
+}
+
+/* A file that waited when it was opened may have its name now. */
+bool tb_opening_is_named(struct tb_opening *o)
+{
     struct tb_name_locks locks;
     if (tb_changes_begun(o->e->header) == o->n_changes)
         return true;
     tb_named_lock(o->e, o->path, NULL, &locks);
-    bool same = tb_identity_of_path(o->place.io, o->place.path, &there) == 0 && there.inode == o->id.inode &&
-                there.device == o->id.device && there.birth_ns == o->id.birth_ns;
+    bool same = leads_to_it(o);
+    if (!same && o->place.waits)
+        same = tb_place_find(o->e, &o->route, o->path, use_of_open(o->flags), &o->place) == 0 && leads_to_it(o);
     tb_named_unlock(o->e, &locks);
     return same;
 }
@@ -260,6 +292,7 @@ static int give_up(struct tb_opening *o)
  */
 static int finish(struct tb_opening *o, struct tb_io *io)
 {
+    TB_MEETING("file opened");
     enum tb_opened is = tb_opening_know(o);
     bool named = is != TB_OPENED_KNOWN || tb_opening_is_named(o);
     if (!named && !o->is_last && (o->flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL))

@@ -21,6 +21,7 @@ struct tb_opening {
     int place_flags;    /* what the kernel gets besides */
     bool by_link;       /* the name may go through links, and is not the file's own then */
     uint32_t n_changes; /* struct tb_changes, before the file was opened */
+    uint32_t n_freed;   /* records that were freed, before that */
     struct tb_place place;
     int fd;
     struct tb_identity id;
@@ -39,7 +40,7 @@ enum tb_opened {
 /* What was opened, and its record, with its n_open raised. */
 enum tb_opened tb_opening_know(struct tb_opening *o);
 /* After it is KNOWN: has no call taken the name from it while it was opened? One that comes later finds the record. */
-bool tb_opening_is_named(const struct tb_opening *o);
+bool tb_opening_is_named(struct tb_opening *o);
 /* Its bytes go to the backing file at once: no flush could open that by its name. Of a file that may not be written, its maker alone can. */
 bool tb_opening_passes(const struct tb_opening *o, bool named);
 /* The record becomes as this open wants it: of its mode, and with a name that exists. */

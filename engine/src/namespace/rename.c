@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/kill_point.h"
 #include "base/lock.h"
@@ -160,38 +161,86 @@ static int take_place(tb_engine *e, const struct tb_renamed *from, const struct 
     return rc;
 }
 
-/* The file is claimed. An earlier record of the same file may have been given the place already. */
-static int publish_once(tb_engine *e, uint32_t file)
+/* A record that waits: where it says that its file is, and where that is to be. */
+struct ways {
+    struct tb_place here, there;
+    bool waits, left; /* the file is to move; it is not where the record says */
+};
+
+static bool is_at(tb_engine *e, uint32_t file, const struct tb_place *p, int *rc)
 {
-    struct tb_place p = {.io = e->pfs}, q = {.io = e->pfs};
-    struct tb_renamed from = {.place = &p, .file = file}, to = {.place = &q, .file = TB_NONE};
-    struct tb_identity there;
-    int stripe = tb_file_lock(e, file);
-    tb_file_path(e, &e->region.files[file], p.path, TB_PATH_MAX);
+    struct tb_identity id;
+    *rc = tb_identity_of_name(p->io, p->path, &id);
+    return !*rc && tb_identity_is(&e->region.files[file], &id);
+}
+
+/* Nothing or another file is there: another answer tells nothing of it, as that of a directory that this user may not search. */
+static bool tells_absence(int seen)
+{
+    return !seen || seen == -ENOENT || seen == -ENOTDIR;
+}
+
+/* What has its place now may be another new file. */
+static int look_up(tb_engine *e, uint32_t file, struct ways *w)
+{
+    int seen = 0, stripe = tb_file_lock(e, file);
+    w->here.io = w->there.io = e->pfs;
+    tb_file_path(e, &e->region.files[file], w->here.path, TB_PATH_MAX);
     tb_file_unlock(e, stripe);
-    bool waits = strncmp(p.path, e->waiting, strlen(e->waiting)) == 0;
-    int rc = waits ? tb_waiting_shown(e, p.path, q.path, TB_PATH_MAX) : 0;
+    w->waits = strncmp(w->here.path, e->waiting, strlen(e->waiting)) == 0;
+    w->left = w->waits && !is_at(e, file, &w->here, &seen) && tells_absence(seen);
+    return w->waits ? tb_waiting_shown(e, w->here.path, w->there.path, TB_PATH_MAX) : 0;
+}
+
+/* The file is claimed. An earlier record of the same file may have been given the place already. */
+static int name_once(tb_engine *e, uint32_t file, bool may_move, bool *left)
+{
+    struct ways w = {.left = false};
+    struct tb_renamed from = {.place = &w.here, .file = file}, to = {.place = &w.there, .file = TB_NONE};
+    int seen, rc = look_up(e, file, &w);
     tb_file_begin_naming(e, file);
-    if (waits && !rc && tb_identity_of_name(p.io, p.path, &there) == -ENOENT && tb_identity_of_name(q.io, q.path, &there) == 0 &&
-        tb_identity_is(&e->region.files[file], &there))
-        rc = tb_file_rename(e, file, q.path); /* an earlier record of it has given it its place */
-    else if (waits && !rc)
-        rc = take_place(e, &from, &to);
+    if (!rc && w.left)
+        rc = is_at(e, file, &w.there, &seen) ? tb_file_rename(e, file, w.there.path) : tells_absence(seen) ? -ENOENT : seen;
+    else if (!rc && w.waits)
+        rc = may_move ? take_place(e, &from, &to) : -ENOENT;
     if (!rc)
         tb_file_take_place(&e->region.files[file]);
     tb_file_end_naming(&e->region.files[file]);
+    *left = w.left;
     return rc;
 }
 
-/* While a directory is being renamed, its text and its name do not agree: wait for that, then try again. */
-int tb_rename_publish(tb_engine *e, uint32_t file)
+/* To another user of an instance of root's a directory may seem to be gone that it may not look at. */
+static bool sees_all(const tb_engine *e)
+{
+    return geteuid() == 0 || geteuid() == e->header->uid;
+}
+
+/*
+ * While a directory is being renamed, its text and its name do not agree: wait for that, then try again. A file that left its place and
+ * has no name waits no more: its bytes are what another program removed, and without bytes nothing keeps its record.
+ */
+static int name_it(tb_engine *e, uint32_t file, bool may_move)
 {
     uint32_t n_renames;
+    bool left;
     int rc;
     assert(file != TB_NONE);
     do {
         n_renames = e->header->names.n_renames;
-        rc = publish_once(e, file);
+        rc = name_once(e, file, may_move, &left);
     } while ((rc == -ENOENT || rc == -ESTALE) && tb_names_moved(e, n_renames));
+    if (left && (rc == -ENOENT || rc == -ESTALE) && sees_all(e))
+        tb_file_take_place(&e->region.files[file]);
     return rc;
+}
+
+int tb_rename_publish(tb_engine *e, uint32_t file)
+{
+    return name_it(e, file, true);
+}
+
+int tb_rename_follow(tb_engine *e, uint32_t file)
+{
+    return name_it(e, file, false);
 }

@@ -26,5 +26,11 @@ int tb_rename_tell_journal(tb_engine *e, const char *from, const char *to, unsig
 int tb_rename_claimed(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags);
 /* A file that waits takes its place, which its bytes have reached; claimed.  -EEXIST: another file has the name. */
 int tb_rename_publish(tb_engine *e, uint32_t file);
+/*
+ * The record of a file that waits has a place which the file may have left: it was made by an open that found the file there just before
+ * another flush gave it its name.  0: the record has that name now.  -ENOENT, -ESTALE: it has not; where the file left its place and is not
+ * at its name, another program has it or it is removed, and the record does not wait any more.  Claimed.
+ */
+int tb_rename_follow(tb_engine *e, uint32_t file);
 
 #endif

@@ -4,6 +4,13 @@
 #include <errno.h>
 #include <sys/statfs.h>
 
+#include "file/file.h"
+#include "flush/program.h"
+#include "flush/flush.h"
+#include "instance/drain.h"
+#include "layer/descriptions.h"
+#include "namespace/deferred.h"
+
 static int setup(void **state)
 {
     scene_prepare(state);
@@ -228,12 +235,107 @@ static void named_removed_and_made_again(void **state)
     forget_meetings();
 }
 
+static const struct tb_file *record_of(struct scene *s, int fd)
+{
+    return &s->x.engine->region.files[tb_open_of(s->x.engine, fd)->file];
+}
+
+static void expect_record(struct scene *s, int fd, const char *path)
+{
+    char name[TB_PATH_MAX];
+    tb_file_path(s->x.engine, record_of(s, fd), name, sizeof(name));
+    assert_string_equal(name, path);
+    assert_false(record_of(s, fd)->flags & TB_FILE_WAITING);
+}
+
+static int open_now(struct scene *s, const char *name, int flags)
+{
+    int fd = TB_IO(s->x.io, open, fixture_path(&s->x, name), O_RDWR | flags, 0600);
+    assert_true(fd >= 0);
+    tb_engine_know(s->x.engine, fd);
+    return fd;
+}
+
+/* The record that knew of it is gone, so the open makes one: with the name that the file has. */
+static void named_while_it_is_opened(void **state)
+{
+    struct scene *s = *state;
+    close_file(s, make(s, "g"));
+    meet(s, "file opened", give_names);
+    int fd = open_now(s, "g", 0);
+    assert_true(is_on_pfs(s, "g"));
+    expect_record(s, fd, fixture_path(&s->x, "g"));
+    close_file(s, fd);
+}
+
+/* A drain meets a file of which no record knows yet, and gives it its name. */
+static void drain_names(struct scene *s)
+{
+    assert_int_equal(tb_waiting_finish(s->x.engine, NULL, NULL), 0);
+}
+
+static void named_before_its_record(void **state)
+{
+    struct scene *s = *state;
+    meet(s, "file opened", drain_names);
+    int fd = open_now(s, "g", O_CREAT);
+    assert_true(is_on_pfs(s, "g"));
+    assert_int_equal(TB_IO(s->x.io, pwrite, fd, "bytes", 5, 0), 5);
+    uint32_t file = tb_open_of(s->x.engine, fd)->file;
+    close_file(s, fd);
+    assert_int_equal(tb_flush_file(s->x.engine, file, -1, false).error, 0);
+    assert_int_equal(tb_instance_drain(s->x.engine, 2, NULL, NULL, NULL), 0);
+    fd = open(fixture_path(&s->x, "g"), O_RDONLY);
+    expect(s, fd, by_kernel, 'b', 1, 0);
+    close(fd);
+}
+
+static void remove_it(struct scene *s)
+{
+    unlink_name(s, "g");
+}
+
+/* Another call removes a file of which no record knows yet. Nothing is left that a drain could not put anywhere. */
+static void removed_before_its_record(void **state)
+{
+    struct scene *s = *state;
+    uint32_t n = s->x.engine->header->files.n;
+    meet(s, "file opened", remove_it);
+    int fd = open_now(s, "g", O_CREAT | O_EXCL);
+    assert_int_equal(TB_IO(s->x.io, pwrite, fd, "bytes", 5, 0), 5);
+    expect(s, fd, by_engine, 'b', 1, 0);
+    close_file(s, fd);
+    assert_int_equal(tb_instance_drain(s->x.engine, 2, NULL, NULL, NULL), 0);
+    assert_int_equal(s->x.engine->header->files.n, n);
+}
+
+/* Another program removes what waits. Its record goes where it has no bytes. Bytes stay, and are said not to be flushed. */
+static void removed_by_another_program(void **state)
+{
+    struct scene *s = *state;
+    char place[PATH_MAX];
+    uint32_t n = s->x.engine->header->files.n;
+    for (int i = 0; i < 2; i++) {
+        int fd = make(s, "g");
+        uint32_t file = tb_open_of(s->x.engine, fd)->file;
+        struct tb_file *f = &s->x.engine->region.files[file];
+        tb_file_path(s->x.engine, f, place, sizeof(place));
+        assert_int_equal(TB_IO(s->x.io, pwrite, fd, "bytes", i ? 5 : 0, 0), i ? 5 : 0);
+        close_file(s, fd);
+        assert_int_equal(unlink(place), 0);
+        assert_int_equal(tb_instance_drain(s->x.engine, 2, NULL, NULL, NULL), i ? -ENOENT : 0);
+        assert_int_equal(s->x.engine->header->files.n, n + (uint32_t)i);
+        assert_true(!i || (f->n_dirty == 1 && !(f->flags & TB_FILE_WAITING))); /* so what ends the instance keeps its bytes apart */
+    }
+    fixture_lose_region(&s->x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        place_test(named_between_look_and_use),
-        place_test(named_before_the_claim),
-        place_test(named_removed_and_made_again),
+        place_test(named_between_look_and_use), place_test(named_before_the_claim),  place_test(named_removed_and_made_again),
+        place_test(named_while_it_is_opened),   place_test(named_before_its_record), place_test(removed_before_its_record),
+        place_test(removed_by_another_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
