@@ -147,10 +147,20 @@ static const char *as_asked(const char *base, const char *path, char *out)
     return (size_t)snprintf(out + n, PATH_MAX - n, "/%s", path + strspn(path, "/")) < PATH_MAX - n ? out : NULL;
 }
 
-/* NULL: it cannot be said. What ".." means after a symlink is for the file system to say. */
+/* What ".." means after a symlink is for the file system to say. Cold: most calls should not make room for these texts. */
+__attribute__((cold)) static const char *turned(const char *base, const char *path, const char *after, char *out)
+{
+    char joined[2 * PATH_MAX], real[PATH_MAX];
+    snprintf(joined, sizeof(joined), "%s/%.*s", base, (int)(after - path), path);
+    if (!REAL(realpath)(joined, real))
+        return as_asked(base, path, out);
+    return normalise(real, after, out) ? out : NULL;
+}
+
+/* NULL: it cannot be said. */
 static const char *absolute(tb_engine *e, int dirfd, const char *path, char *out)
 {
-    char base[PATH_MAX], joined[2 * PATH_MAX], real[PATH_MAX];
+    char base[PATH_MAX];
     base[0] = 0;
     if (path[0] != '/' && !tb_directory_name(e, dirfd, base))
         return NULL;
@@ -159,10 +169,8 @@ static const char *absolute(tb_engine *e, int dirfd, const char *path, char *out
     const char *after = after_parents(path);
     if (after != path && is_walked(e, base, path, out))
         return out;
-    if (after != path) {
-        snprintf(joined, sizeof(joined), "%s/%.*s", base, (int)(after - path), path);
-        return !REAL(realpath)(joined, real) ? as_asked(base, path, out) : normalise(real, after, out) ? out : NULL;
-    }
+    if (after != path)
+        return turned(base, path, after, out);
     return normalise(base, path, out) ? out : NULL;
 }
 
@@ -254,7 +262,9 @@ static bool is_served(const char *asked, const char *name, struct tb_path *out)
     if (n + 3 > (scratch ? PATH_MAX : TB_PATH_MAX + 2))
         return false;
     const char *tail = tail_of(asked);
-    if (*tail && !scratch)
+    if (!*tail)
+        return true;
+    if (!scratch)
         return is_directory_or_new(tail, out, n);
     strcpy(out->path + n, tail);
     return true;
