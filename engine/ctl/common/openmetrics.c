@@ -71,13 +71,13 @@ static bool is_none(int looked)
 }
 
 /*
- * An instance goes piece by piece: one that lacks a piece is looked at again for a second, and
- * is mostly none then.
+ * An instance goes piece by piece: one that lacks a piece is looked at again until then, and
+ * is mostly none by then.
  */
-static int look(const char *name, tb_engine **e)
+static int look(const char *name, double until, tb_engine **e)
 {
     int rc = tb_instance_look(name, tb_io_libc(), e);
-    for (double start = ctl_now(); rc && !is_none(rc) && ctl_now() - start < GOES_SECONDS;) {
+    while (rc && !is_none(rc) && ctl_now() < until) {
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
         rc = tb_instance_look(name, tb_io_libc(), e);
     }
@@ -89,9 +89,10 @@ static int take_all(struct state *out, int *n)
 {
     struct tb_instance_info *all = calloc(MAX_INSTANCES, sizeof(*all));
     int rc = 0, found = all ? tb_instance_list(all, MAX_INSTANCES) : 0;
+    double until = ctl_now() + GOES_SECONDS; /* for all together: many may have been left without their tiers */
     for (int i = 0; i < found; i++) {
         tb_engine *e;
-        int looked = look(all[i].name, &e);
+        int looked = look(all[i].name, until, &e);
         if (looked == 0) {
             take(e, &out[(*n)++]);
             tb_engine_detach(e);
