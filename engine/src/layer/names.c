@@ -541,9 +541,7 @@ static int link_found(tb_engine *e, const struct name *from, const struct name *
     struct tb_place q;
     int rc = tb_place_find(e, &from->route, from->path, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, p);
     rc = rc ? rc : publish_name(e, &from->route, from->path, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, p);
-    if (!rc && p->kind == TB_SHADOW_NONE)
-        return -ENOENT; /* whatever the other name has, as the kernel says */
-    rc = rc ? rc : tb_place_find_new(e, &to->route, to->path, &q);
+    rc = rc ? rc : tb_place_find_new(e, p, &to->route, to->path, &q);
     rc = rc ? rc : tb_place_beside(e, p, &to->route, to->path, &q);
     if (rc || p->scratch != q.scratch)
         return rc ? rc : -EXDEV;

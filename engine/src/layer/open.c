@@ -58,10 +58,12 @@ static unsigned use_of_open(int flags)
 }
 
 /* A new file gets a deferred name; where that can't be had it is made at its place, and `p` says which. */
-static int open_to_wait(tb_engine *e, const char *path, int flags, mode_t mode, struct tb_place *p)
+static int open_to_wait(struct tb_opening *o, int flags)
 {
-    int fd = tb_waiting_open(e, path, flags, mode, p->path);
-    p->waits = strcmp(path, p->path) != 0;
+    struct tb_place *p = &o->place;
+    int fd = tb_waiting_open(o->e, o->path, flags, o->mode, p->path);
+    p->waits = strcmp(o->path, p->path) != 0;
+    o->by_link = !p->waits;
     return fd;
 }
 
@@ -84,7 +86,7 @@ static int open_name(struct tb_opening *o)
         /* never O_CREAT: the name may take its place at any time, and would be made twice */
         return open_place(o, flags & ~O_CREAT);
     if (flags & O_CREAT && p->deferred)
-        return open_to_wait(e, o->path, flags, o->mode, p);
+        return open_to_wait(o, flags);
     /* for a stub O_CREAT is dropped: a scratch prefix makes nothing on the PFS */
     return open_place(o, flags & ~(stub ? O_CREAT : 0));
 }

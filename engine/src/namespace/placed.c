@@ -65,7 +65,7 @@ PLACED(opendir, TB_NAME_ENTER, (struct tb_io * io, const char *path, DIR **out),
 static int place_of_new(struct tb_io *io, const char *path, struct tb_place *out)
 {
     const struct tb_route r = tb_route_given(io, path);
-    return tb_place_find_new(engine_of(io), &r, path, out);
+    return tb_place_find_new(engine_of(io), NULL, &r, path, out);
 }
 
 int tb_placed_mknod(struct tb_io *io, const char *path, mode_t mode, dev_t device)

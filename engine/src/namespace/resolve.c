@@ -157,16 +157,31 @@ bool tb_place_was_left(const struct tb_place *p, ssize_t rc, int *looks)
     return rc == -ENOENT && p->waits && ++*looks < MAX_LOOKS;
 }
 
-int tb_place_find_new(tb_engine *e, const struct tb_route *route, const char *path, struct tb_place *out)
+/* A slash may come after the name of a file that waits: the name is taken all the same. */
+static int taken_by(const struct tb_place *p)
+{
+    struct stat st;
+    char name[PATH_MAX];
+    size_t n = strlen(p->path);
+    while (n > 1 && p->path[n - 1] == '/')
+        n--;
+    memcpy(name, p->path, n);
+    name[n] = 0;
+    int rc = TB_IO(p->io, stat, name, &st, AT_SYMLINK_NOFOLLOW);
+    return rc ? rc : -EEXIST;
+}
+
+int tb_place_find_new(tb_engine *e, const struct tb_place *of, const struct tb_route *route, const char *path, struct tb_place *out)
 {
     struct stat st;
     int rc, looks = 0;
     do {
         rc = tb_place_find(e, route, path, TB_NAME_MAKE, out);
         if (!rc && out->waits)
-            rc = (rc = TB_IO(out->io, stat, out->path, &st, AT_SYMLINK_NOFOLLOW)) ? rc : -EEXIST;
+            rc = taken_by(out);
     } while (tb_place_was_left(out, rc, &looks));
-    return rc;
+    int missing = rc && of ? TB_IO(of->io, stat, of->path, &st, AT_SYMLINK_NOFOLLOW) : 0;
+    return missing ? missing : rc;
 }
 
 /* For the common case of a name in a directory that is real already: no system call. */

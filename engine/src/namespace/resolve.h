@@ -31,8 +31,9 @@ int tb_place_find(tb_engine *e, const struct tb_route *route, const char *path, 
 int tb_place_to_name(tb_engine *e, const struct tb_route *route, const char *path, struct tb_place *out);
 /*
  * The same for a name that is to be made. In the hidden directory only new files are made: a name that waits is taken (-EEXIST).
+ * `of`: the file that gets it as a second name, of which errors come first; NULL: none.
  */
-int tb_place_find_new(tb_engine *e, const struct tb_route *route, const char *path, struct tb_place *out);
+int tb_place_find_new(tb_engine *e, const struct tb_place *of, const struct tb_route *route, const char *path, struct tb_place *out);
 /*
  * A file that waits may be given its name at any moment. A call that found it in the hidden directory, and then found nothing at that
  * place, ended with -ENOENT: this says that it has to be made again, from the look-up on. `looks` is 0 at first.

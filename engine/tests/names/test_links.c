@@ -172,6 +172,19 @@ static void test_a_system_that_cannot_tell(void **state)
     stop_with("new", "bytes");
 }
 
+/* What a dangling link leads to is made at once, and waits for no name. */
+static void test_names_are_deferred(void **state)
+{
+    (void)state;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    x.config.deferred = true;
+    fixture_start(&x);
+    assert_int_equal(symlink("new", fixture_path(&x, "link")), 0);
+    write_by("link", "bytes");
+    assert_int_equal(TB_IO(x.io, unlink, fixture_path(&x, "link"), 0), 0);
+    stop_with("new", "bytes");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_the_prefix_is_a_link),
         cmocka_unit_test(test_a_link_out_of_the_prefix),
         cmocka_unit_test(test_a_system_that_cannot_tell),
+        cmocka_unit_test(test_names_are_deferred),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
