@@ -17,16 +17,19 @@ static size_t length_of(const char *directory)
     return strcmp(directory, "/") == 0 ? 0 : strlen(directory);
 }
 
-/* The real name `name` in the words of the configuration. */
+static bool is_below(const char *name, const char *directory)
+{
+    size_t n = length_of(directory);
+    return strncmp(name, directory, n) == 0 && name[n] == '/';
+}
+
+/* The real name `name` in the words of the configuration; mostly these are the same. */
 static bool say_below(struct tb_io *io, const char *prefix, const char *name, char *out)
 {
     char root[PATH_MAX];
-    if (TB_IO(io, realpath, prefix, root))
-        return false;
-    size_t n = length_of(root);
-    int length = (int)length_of(prefix);
-    return strncmp(name, root, n) == 0 && name[n] == '/' &&
-           snprintf(out, TB_PATH_MAX, "%.*s%s", length, prefix, name + n) < (int)TB_PATH_MAX;
+    const char *real = is_below(name, prefix) ? prefix : TB_IO(io, realpath, prefix, root) == 0 ? root : NULL;
+    return real && is_below(name, real) &&
+           snprintf(out, TB_PATH_MAX, "%.*s%s", (int)length_of(prefix), prefix, name + length_of(real)) < (int)TB_PATH_MAX;
 }
 
 static bool is_name_of(struct tb_io *io, const char *path, const struct tb_identity *id)
@@ -36,15 +39,15 @@ static bool is_name_of(struct tb_io *io, const char *path, const struct tb_ident
            there.birth_ns == id->birth_ns;
 }
 
-void tb_real_name_of_file(struct tb_io *io, const char *prefix, int fd, const struct tb_identity *id, char *path)
+void tb_real_name_of_file(struct tb_io *base, const char *prefix, int fd, const struct tb_identity *id, char *path)
 {
     char self[32], name[PATH_MAX], said[TB_PATH_MAX];
     snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-    ssize_t n = TB_IO(io, readlink, self, name, sizeof(name) - 1);
+    ssize_t n = TB_IO(base, readlink, self, name, sizeof(name) - 1);
     if (n <= 0)
         return;
     name[n] = 0;
-    if (say_below(io, prefix, name, said) && is_name_of(io, said, id))
+    if (strcmp(name, path) != 0 && say_below(base, prefix, name, said) && is_name_of(base, said, id))
         strcpy(path, said);
 }
 

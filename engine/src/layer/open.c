@@ -36,16 +36,16 @@ static bool may_go_through_links(const struct tb_opening *o)
     return p->managed && p->mode != TB_MODE_SCRATCH && !p->waits && !(o->flags & (O_PATH | O_DIRECTORY));
 }
 
+/* The kernel is not asked for links by a late open: few of them are used, and of those the file's own name is asked for. */
 static int open_place(struct tb_opening *o, int flags)
 {
     const struct tb_place *p = &o->place;
-    if (may_go_through_links(o)) {
-        int fd = TB_IO(p->io, open, p->path, flags | TB_IO_NO_LINKS, o->mode);
-        o->by_link = fd == -ELOOP;
-        if (!o->by_link)
-            return fd;
-    }
-    return TB_IO(p->io, open, p->path, flags, o->mode);
+    int fd = -ELOOP;
+    bool may = may_go_through_links(o);
+    if (may && !o->place_flags)
+        fd = TB_IO(p->io, open, p->path, flags | TB_IO_NO_LINKS, o->mode);
+    o->by_link = may && fd == -ELOOP;
+    return fd == -ELOOP ? TB_IO(p->io, open, p->path, flags, o->mode) : fd;
 }
 
 /* What the translation of the name must know: whether a stub of a shadow has to be copied for this open, and its bytes too. */
@@ -157,7 +157,7 @@ enum tb_opened tb_opening_know(struct tb_opening *o)
         return TB_OPENED_IRREGULAR;
     o->id.n_freed = n_freed;
     if (o->by_link)
-        tb_real_name_of_file(o->place.io, o->route.prefix->prefix, o->fd, &o->id, o->place.path);
+        tb_real_name_of_file(o->e->base, o->route.prefix->prefix, o->fd, &o->id, o->place.path);
     if (!o->e->passes_through && tb_file_get(o->e, o->fd, &o->id, o->place.path, flags_of(&o->place), &o->file) == 0) {
         follow_name(o);
         return TB_OPENED_KNOWN;
