@@ -1,6 +1,6 @@
 #!/bin/bash
-# programs/allocated.c on programs/allocator.c: linked with it, and with it loaded before and after our library, also under a trace. What the
-# allocator's constructor writes is in buffers, too. With LIBRARY on that one instead, loaded; 77: it is not here.
+# programs/allocators: allocated.c on allocator.c, linked with it, and with it loaded before and after our library, also under a trace. What
+# the allocator's constructor writes is in buffers, too. With LIBRARY on that one instead, loaded; 77: it is not here.
 #   allocator.sh BIN MODE [LIBRARY]      MODE: persistent-async, scratch
 set -eu
 bin=$(realpath "$1") mode=$2

@@ -1,5 +1,5 @@
 #!/bin/bash
-# programs/calls.c, numbers.c, forks.c, spawns.c and handlers.c on a managed folder that is flushed by hand only; see there.
+# programs/calls.c, numbers.c, handlers.c and those of processes, on a managed folder that is flushed by hand only; see there.
 #   calls.sh BIN MODE      MODE: persistent-async, scratch
 set -eu
 bin=$(realpath "$1") mode=$2
