@@ -12,17 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int failures, inherited;
-#define CHECK(ok) ((ok) ? (void)0 : (void)(failures++, printf("%d: %s (%s)\n", __LINE__, #ok, strerror(errno))))
+#include "checks.h"
 
-static int holds(const char *path, const char *text)
-{
-    char got[64] = "";
-    int fd = open(path, O_RDONLY);
-    ssize_t n = read(fd, got, sizeof(got) - 1);
-    close(fd);
-    return n == (ssize_t)strlen(text) && !strcmp(got, text);
-}
+static int inherited;
 
 static int make(const char *path, const char *text)
 {
