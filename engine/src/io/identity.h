@@ -20,6 +20,11 @@ struct tb_identity {
     uint32_t n_freed; /* of struct tb_files before it was asked, for who makes a record of it */
 };
 
+static inline bool tb_identity_is_same(const struct tb_identity *a, const struct tb_identity *b)
+{
+    return a->inode == b->inode && a->device == b->device && a->birth_ns == b->birth_ns;
+}
+
 /*
  * A recovery's: the PFS was mounted again and has another device number `now`, so its files
  * are called by the number that the records have. 0, 0: no more. One thread, before others start.

@@ -35,8 +35,7 @@ static bool say_below(struct tb_io *io, const char *prefix, const char *name, ch
 static bool is_name_of(struct tb_io *io, const char *path, const struct tb_identity *id)
 {
     struct tb_identity there;
-    return tb_identity_of_path(io, path, &there) == 0 && there.inode == id->inode && there.device == id->device &&
-           there.birth_ns == id->birth_ns;
+    return tb_identity_of_path(io, path, &there) == 0 && tb_identity_is_same(&there, id);
 }
 
 void tb_real_name_of_file(struct tb_io *base, const char *prefix, int fd, const struct tb_identity *id, char *path)

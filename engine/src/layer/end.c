@@ -283,7 +283,7 @@ static int open_meant(const struct tb_place *p, const struct tb_identity *id)
     struct tb_identity now;
     int fd = TB_IO(p->io, open, p->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | TB_IO_OWN, 0); /* never waits, if a fifo has the name now */
     int rc = fd < 0 ? 0 : tb_identity_of_fd(fd, &now);
-    if (fd >= 0 && !rc && (now.inode != id->inode || now.device != id->device || now.birth_ns != id->birth_ns))
+    if (fd >= 0 && !rc && !tb_identity_is_same(&now, id))
         rc = -EAGAIN;
     if (rc)
         TB_IO(p->io, close, fd);

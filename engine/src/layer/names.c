@@ -425,7 +425,7 @@ static int find_to_move(tb_engine *e, const struct tb_route *r, const char *path
     struct stat st;
     int rc = tb_place_to_name(e, r, path, p);
     if (!rc && p->waits)
-        return publish_name(e, r, path, TB_NAME_MAKE, p);
+        return (rc = publish_name(e, r, path, TB_NAME_MAKE, p)) ? rc : tb_place_to_name(e, r, path, p);
     if (rc || !p->scratch || tb_shadow_has_no_stubs(e, p->path))
         return rc;
     rc = TB_IO(p->io, stat, p->path, &st, AT_SYMLINK_NOFOLLOW);

@@ -252,8 +252,7 @@ static void begin(struct tb_opening *o, struct tb_io *io, const char *path, int 
 static bool leads_to_it(const struct tb_opening *o)
 {
     struct tb_identity there;
-    return tb_identity_of_path(o->place.io, o->place.path, &there) == 0 && there.inode == o->id.inode && there.device == o->id.device &&
-           there.birth_ns == o->id.birth_ns;
+    return tb_identity_of_path(o->place.io, o->place.path, &there) == 0 && tb_identity_is_same(&there, &o->id);
 }
 
 /* A file that waited when it was opened may have its name now. */

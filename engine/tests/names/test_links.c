@@ -185,6 +185,24 @@ static void test_names_are_deferred(void **state)
     stop_with("new", "bytes");
 }
 
+/* The replaced file waits: after it has got its name, the new name is one without links, too. */
+static void test_a_deferred_name_by_a_link_is_replaced(void **state)
+{
+    (void)state;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    x.config.deferred = true;
+    fixture_start(&x);
+    assert_int_equal(mkdir(fixture_path(&x, "one"), 0700), 0);
+    assert_int_equal(mkdir(fixture_path(&x, "two"), 0700), 0);
+    assert_int_equal(symlink("one", fixture_path(&x, "current")), 0);
+    write_by("one/file", "old");
+    TB_IO(x.io, close, fd);
+    write_by("file", "bytes");
+    move("file", "current/file");
+    lead("current", "two");
+    stop_with("one/file", "bytes");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +216,7 @@ int main(void)
         cmocka_unit_test(test_a_link_out_of_the_prefix),
         cmocka_unit_test(test_a_system_that_cannot_tell),
         cmocka_unit_test(test_names_are_deferred),
+        cmocka_unit_test(test_a_deferred_name_by_a_link_is_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
