@@ -178,8 +178,22 @@ void tb_target_will_sync(struct tb_target *t, uint64_t offset, uint64_t n)
 }
 
 /* `unsynced` is read before the sync: a change that comes during it is not covered. */
+/* Of this thread. */
+static _Thread_local struct {
+    void (*tell)(void *arg);
+    void *arg;
+} before_sync;
+
+void tb_target_before_sync(void (*tell)(void *arg), void *arg)
+{
+    before_sync.tell = tell;
+    before_sync.arg = arg;
+}
+
 int tb_target_sync(struct tb_target *t)
 {
+    if (before_sync.tell)
+        before_sync.tell(before_sync.arg);
     struct tb_file *f = &t->engine->region.files[t->file];
     int fd = t->fd >= 0 ? t->fd : tb_target_open(t->engine, t->file, O_RDONLY);
     if (fd < 0)

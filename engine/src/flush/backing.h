@@ -48,5 +48,7 @@ int tb_target_with_writable(struct tb_target *t, int (*act)(struct tb_target *, 
 void tb_target_will_sync(struct tb_target *t, uint64_t offset, uint64_t n);
 /* What was written to the backing file is synced. */
 int tb_target_sync(struct tb_target *t);
+/* Called before each sync of this thread: while the device works, another thread can copy. */
+void tb_target_before_sync(void (*tell)(void *arg), void *arg);
 
 #endif

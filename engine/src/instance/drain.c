@@ -1,5 +1,6 @@
 /*
  * Drain: flush every dirty persistent file, with several threads, and report what failed.
+ * While a thread waits for the sync of its file, another one copies the next.
  *
  * A thread that waits for another process is replaced, so that the other files are flushed
  * in the meantime. If that process is stopped and stays stopped, the drain gives up in the
@@ -19,6 +20,7 @@
 #include "file/claim.h"
 #include "file/file.h"
 #include "file/state.h"
+#include "flush/backing.h"
 #include "flush/flush.h"
 #include "flush/program.h"
 #include "instance/instance.h"
@@ -37,6 +39,7 @@ struct worker {
     struct drain *d;
     struct tb_file_report report;
     int waits_for; /* number of another process; 0: it works */
+    bool copies;   /* it is one of the drain's n_copying */
     bool gave_up, ended;
 };
 
@@ -46,6 +49,7 @@ struct drain {
     uint32_t *files;
     uint32_t n, next, done;
     int error, n_workers;
+    int n_copying, n_copying_max; /* threads that work; those beside them wait, for a sync or for another process */
     bool is_given_up;
     struct worker worker[MAX_THREADS];
     tb_progress *progress;
@@ -169,6 +173,35 @@ static void note_done(struct drain *d, const struct tb_file_report *r)
 
 static void add_worker(struct drain *d);
 
+/* With the lock. From here on it waits, or is done with its file. */
+static void end_copying(struct worker *w)
+{
+    w->d->n_copying -= w->copies;
+    w->copies = false;
+    assert(w->d->n_copying >= 0);
+    pthread_cond_broadcast(&w->d->change);
+}
+
+/* While the device syncs one file, another thread copies the next one. */
+static void note_sync(void *arg)
+{
+    struct worker *w = arg;
+    pthread_mutex_lock(&w->d->lock);
+    end_copying(w);
+    pthread_mutex_unlock(&w->d->lock);
+}
+
+/* With the lock. False: no file is left. */
+static bool begin_copying(struct worker *w)
+{
+    struct drain *d = w->d;
+    while (d->next < d->n && d->n_copying >= d->n_copying_max)
+        pthread_cond_wait(&d->change, &d->lock);
+    w->copies = d->next < d->n;
+    d->n_copying += w->copies;
+    return w->copies;
+}
+
 /* Called each second of a wait, and at its end. The first call starts a replacement. */
 static void note_wait(void *arg, int pid, double seconds, bool in_vain)
 {
@@ -180,7 +213,7 @@ static void note_wait(void *arg, int pid, double seconds, bool in_vain)
         add_worker(d);
     w->waits_for = pid ? pid : w->waits_for;
     w->gave_up = in_vain;
-    pthread_cond_signal(&d->change);
+    end_copying(w);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -191,7 +224,7 @@ static void end_worker(struct worker *w)
     w->ended = true;
     if (w->d->is_given_up)
         w->d->e->n_stuck--;
-    pthread_cond_signal(&w->d->change);
+    pthread_cond_broadcast(&w->d->change);
 }
 
 /* Repair what killed clients left before anything is flushed: after it, the lists of files are whole. */
@@ -213,8 +246,9 @@ static void *drain_loop(void *arg)
     struct worker *w = arg;
     struct drain *d = w->d;
     tb_wait_listen_here(note_wait, w);
+    tb_target_before_sync(note_sync, w);
     pthread_mutex_lock(&d->lock);
-    while (d->next < d->n) {
+    while (begin_copying(w)) {
         uint32_t file = d->files[d->next++];
         w->waits_for = 0;
         w->gave_up = false;
@@ -223,6 +257,7 @@ static void *drain_loop(void *arg)
         flush_one(d->e, file, &w->report);
         pthread_mutex_lock(&d->lock);
         note_done(d, &w->report);
+        end_copying(w);
     }
     end_worker(w);
     pthread_mutex_unlock(&d->lock);
@@ -314,7 +349,8 @@ static int flush_files(struct drain *d, int threads)
 {
     int rc = list_files(d->e, d), before = d->n_workers;
     d->e->flush_threads = d->n ? ((uint32_t)threads + d->n - 1) / d->n : 1; /* few files share the threads */
-    for (int i = 0; !rc && i < (threads > 0 ? threads : 1) && (uint32_t)i < d->n; i++)
+    d->n_copying_max = threads > 0 ? threads : 1;
+    for (int i = 0; !rc && i < 2 * d->n_copying_max && (uint32_t)i < d->n; i++)
         add_worker(d);
     if (!rc && d->n && d->n_workers == before)
         rc = -EAGAIN; /* no thread can be started */

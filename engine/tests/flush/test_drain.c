@@ -27,6 +27,7 @@ static struct {
     struct tb_io_ops ops;
     char path[300];
     void (*act)(off_t offset);
+    void (*act_at_sync)(void);
     _Atomic int n_writes;
     off_t told;     /* up to here it was told that bytes will be synced */
     int told_error; /* what it says to that, */
@@ -63,6 +64,8 @@ static int pfs_will_sync(struct tb_io *io, int fd, off_t offset, size_t n)
 
 static int pfs_fsync(struct tb_io *io, int fd, bool data_only)
 {
+    if (pfs.act_at_sync && is_on_pfs(fd))
+        pfs.act_at_sync();
     return is_on_pfs(fd) && pfs.sync_error ? pfs.sync_error : TB_IO(io->next, fsync, fd, data_only);
 }
 
@@ -86,6 +89,7 @@ static void start(uint64_t ram, uint32_t units)
     pfs.n_writes = pfs.told_error = pfs.sync_error = 0;
     pfs.told = 0;
     pfs.act = NULL;
+    pfs.act_at_sync = NULL;
     x.base = &pfs.io;
     fixture_start(&x);
     fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
@@ -327,6 +331,40 @@ static void only_the_sync_tells_errors(void **state)
     stop();
 }
 
+static _Atomic int n_syncs;
+
+/* The device is so slow that the drain has the other file written by now. */
+static void let_the_other_be_written(void)
+{
+    n_syncs++;
+    while (pfs.n_writes < 2)
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+}
+
+static void expect_one_copying(off_t offset)
+{
+    (void)offset;
+    assert_in_range(n_syncs, pfs.n_writes - 1, 2);
+}
+
+/* With one thread, that is to say: one copies at a time, however many wait for the device. */
+static void copies_a_file_while_another_is_synced(void **state)
+{
+    (void)state;
+    start(4u << 20, 16);
+    put('1', PIECE, 0);
+    int other = TB_IO(x.io, open, fixture_path(&x, "g"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(TB_IO(x.io, pwrite, other, "2", 1, 0), 1);
+    pfs.act = expect_one_copying;
+    pfs.act_at_sync = let_the_other_be_written;
+    n_syncs = 0;
+    assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
+    assert_int_equal(n_syncs, 2);
+    expect_on_pfs('1', PIECE, 0);
+    assert_int_equal(TB_IO(x.io, close, other), 0);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +375,7 @@ int main(void)
         cmocka_unit_test(leaves_a_file_that_was_unlinked_meanwhile),
         cmocka_unit_test(tells_the_device_to_begin_where_a_sync_follows),
         cmocka_unit_test(only_the_sync_tells_errors),
+        cmocka_unit_test(copies_a_file_while_another_is_synced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
