@@ -123,17 +123,29 @@ static void replace(tb_engine *e, struct tb_buffer *b, uint32_t lo, const char *
     tb_heat_touch(e, b, n, lo + n, TB_HEAT_WRITE);
 }
 
+/*
+ * A note takes two locked instructions, which wait for all stores before them. So it is not taken in vain: where the file grows, as most
+ * do that are written in small pieces, or where bytes of the buffer are not dirty yet. Both may be about to change: then the lock serves.
+ */
+static TB_UNLOCKED bool may_be_dirty(const struct tb_buffer *b, uint32_t lo, size_t n)
+{
+    return load(&b->dirty_lo) <= lo && lo + n <= load(&b->dirty_hi);
+}
+
 bool tb_write_in_place(tb_engine *e, uint32_t file, const char *from, size_t n, uint64_t offset)
 {
+    bool grows = offset + n > e->region.files[file].size;
+    if (grows || e->region.file_nodes)
+        return false;
     struct tb_chunk chunk = tb_chunk_of(e, file, offset);
-    struct tb_buffer *b = e->region.file_nodes ? NULL : owner(e, file, chunk, offset);
+    struct tb_buffer *b = owner(e, file, chunk, offset);
     struct tb_chunk_note note;
     if (!b || !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier))
         return false;
     uint64_t cell = tb_size_divide(offset, e->header->layout.class_divisor[tb_slab_layout(e, b)->class_index]);
     uint32_t lo = (uint32_t)(offset - cell * tb_buffer_size(e, b));
     tb_medium_will_come(e, b, lo, n);
-    if (lo + n > tb_buffer_size(e, b) || !tb_chunk_begin_writing(e, chunk.stripe, offset, n, &note))
+    if (lo + n > tb_buffer_size(e, b) || !may_be_dirty(b, lo, n) || !tb_chunk_begin_writing(e, chunk.stripe, offset, n, &note))
         return false;
     bool may = may_replace(e, b, file, cell, lo, n);
     if (may)
