@@ -31,8 +31,6 @@
 #include <tierbench/trace.h>
 #include "watch.h"
 
-#define MAX_INSTANCES 64
-
 struct options {
     const char *config, *fragment, *name, *mode, *stats, *output;
     bool force, json, watch, wait, openmetrics;
@@ -351,13 +349,14 @@ static int clear(const struct tb_instance_info *all, int found, int *n)
 int tb_gc_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
+    struct tb_instance_info *all;
     int rc = parse(self, argc, argv, &o), n = 0;
     if (rc)
         return rc;
-    struct tb_instance_info *all = calloc(MAX_INSTANCES, sizeof(*all));
-    if (!all)
+    int found = tb_instance_list(&all);
+    if (found < 0)
         return ctl_fail("no memory");
-    rc = clear(all, tb_instance_list(all, MAX_INSTANCES), &n);
+    rc = clear(all, found, &n);
     ctl_movers_name_orphans();
     printf("%d instance%s cleared\n", n, n == 1 ? "" : "s");
     free(all);

@@ -337,14 +337,15 @@ static int end(struct options *o, const struct tb_config *c, tb_engine *e)
     return rc ? 3 : 0;
 }
 
-/* Looks at 64 instances of this node at most. */
 static bool is_listed(const char *name, struct tb_instance_info *out)
 {
-    struct tb_instance_info all[64];
-    for (int i = 0, n = tb_instance_list(all, 64); i < n; i++)
-        if (strcmp(all[i].name, name) == 0)
-            return *out = all[i], true;
-    return false;
+    struct tb_instance_info *all;
+    bool found = false;
+    for (int i = 0, n = tb_instance_list(&all); i < n && !found; i++)
+        if ((found = strcmp(all[i].name, name) == 0))
+            *out = all[i];
+    free(all);
+    return found;
 }
 
 /*

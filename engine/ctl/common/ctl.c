@@ -28,7 +28,6 @@
 #include <unistd.h>
 
 #define PROGRESS_AFTER_SECONDS 1.0
-#define MAX_INSTANCES 64
 #define APPEARS_SECONDS 60.0 /* a daemon that a launcher starts: until its region is begun */
 #define LOOK_NS 20000000
 #define EXIT_MS 10000 /* a process that has given up its lease ends soon, however busy the machine is */
@@ -93,17 +92,32 @@ static int name_all(const struct tb_instance_info *all, int n)
     return EXIT_BAD_INPUT;
 }
 
-/* Without a name the only instance is meant; several are named, so that the user can choose. */
+/* Several are named, so that the user can choose. */
+static int find_only(char name[64])
+{
+    struct tb_instance_info *all;
+    int rc = 0, n = tb_instance_list(&all);
+    if (n < 0)
+        rc = ctl_fail("no memory");
+    else if (n == 0)
+        rc = (ctl_fail("no instance runs; start one with: tierctl start -c CONFIG"), EXIT_NO_INSTANCE);
+    else if (n > 1)
+        rc = name_all(all, n);
+    else
+        memcpy(name, all[0].name, sizeof(all[0].name));
+    free(all);
+    return rc;
+}
+
+/* Without a name the only instance is meant. */
 static int attach_by(int (*attach)(const char *, struct tb_io *, tb_engine **), const char *name, tb_engine **out)
 {
-    struct tb_instance_info all[MAX_INSTANCES];
-    int n = name ? 1 : tb_instance_list(all, MAX_INSTANCES);
-    if (n == 0)
-        return ctl_fail("no instance runs; start one with: tierctl start -c CONFIG"), EXIT_NO_INSTANCE;
-    if (n > 1)
-        return name_all(all, n);
-    const char *which = name ? name : all[0].name;
-    int rc = attach(which, tb_io_libc(), out);
+    char only[64];
+    int rc = name ? 0 : find_only(only);
+    if (rc)
+        return rc;
+    const char *which = name ? name : only;
+    rc = attach(which, tb_io_libc(), out);
     if (rc)
         ctl_fail("instance %s: cannot attach: %s", which, tb_engine_refusal());
     return rc == -ENOENT ? EXIT_NO_INSTANCE : rc ? EXIT_BAD_INPUT : 0;

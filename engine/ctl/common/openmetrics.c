@@ -23,7 +23,6 @@
 #include "config/placement.h"
 #include "instance/attach.h"
 
-#define MAX_INSTANCES 64
 #define MAX_WAITS 64
 #define GOES_SECONDS 1.0
 #define LOOK_NS 10000000
@@ -85,10 +84,9 @@ static int look(const char *name, double until, tb_engine **e)
 }
 
 /* Those of this user that are there and whole. */
-static int take_all(struct state *out, int *n)
+static int take_all(const struct tb_instance_info *all, int found, struct state *out, int *n)
 {
-    struct tb_instance_info *all = calloc(MAX_INSTANCES, sizeof(*all));
-    int rc = 0, found = all ? tb_instance_list(all, MAX_INSTANCES) : 0;
+    int rc = 0;
     double until = ctl_now() + GOES_SECONDS; /* for all together: many may have been left without their tiers */
     for (int i = 0; i < found; i++) {
         tb_engine *e;
@@ -100,7 +98,6 @@ static int take_all(struct state *out, int *n)
             rc = ctl_fail("instance %s: cannot attach: %s", all[i].name, tb_engine_refusal());
         }
     }
-    free(all);
     return rc;
 }
 
@@ -224,11 +221,13 @@ static int replace(const char *file, const struct state *all, int n)
 /* One instance that cannot be looked at does not keep back the others; the status says so. */
 int ctl_openmetrics(const char *instance, const char *file)
 {
-    struct state *all = calloc(MAX_INSTANCES, sizeof(*all));
-    int n = 0;
+    struct tb_instance_info *listed = NULL;
+    int n = 0, found = instance ? 1 : tb_instance_list(&listed);
+    struct state *all = found < 0 ? NULL : calloc((size_t)found + 1, sizeof(*all));
     if (!all)
-        return ctl_fail("no memory"), 1;
-    int rc = instance ? take_one(instance, all, &n) : take_all(all, &n);
+        return free(listed), ctl_fail("no memory"), 1;
+    int rc = instance ? take_one(instance, all, &n) : take_all(listed, found, all, &n);
+    free(listed);
     int written = file ? replace(file, all, n) : print_all(stdout, all, n);
     free(all);
     if (written)

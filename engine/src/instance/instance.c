@@ -96,24 +96,63 @@ bool tb_instance_is_there(tb_engine *e)
     return there;
 }
 
-/* By the names in /dev/shm. A region that is damaged or of another user is left out. */
-int tb_instance_list(struct tb_instance_info *out, int max)
+#define ROWS_MORE 64
+
+/* Room for one more row after `n`, in steps. */
+static int make_room(struct tb_instance_info **rows, int n)
+{
+    struct tb_instance_info *more = n % ROWS_MORE ? *rows : realloc(*rows, (size_t)(n + ROWS_MORE) * sizeof(*more));
+    if (more)
+        *rows = more;
+    return more ? 0 : -ENOMEM;
+}
+
+/* Adds a row. A region that is damaged or of another user is left out. */
+static int list_one(const char *name, struct tb_instance_info **rows, int *n)
+{
+    struct tb_region r = {0};
+    int file, rc = tb_region_attach(name, &r, &file);
+    if (rc)
+        return 0;
+    rc = make_room(rows, *n);
+    if (!rc)
+        read_info(&r, file, &(*rows)[(*n)++]);
+    tb_region_unmap(&r);
+    close(file);
+    return rc;
+}
+
+/* By the names in /dev/shm. All of them: those who recover and clear must miss none. */
+int tb_instance_list(struct tb_instance_info **out)
 {
     char prefix[64];
-    int n = 0, length = snprintf(prefix, sizeof(prefix), "tierbench.%u.", (unsigned)getuid());
+    int n = 0, rc = 0, length = snprintf(prefix, sizeof(prefix), "tierbench.%u.", (unsigned)getuid());
     DIR *shm = opendir("/dev/shm");
-    for (struct dirent *d; shm && n < max && (d = readdir(shm));) {
-        struct tb_region r = {0};
-        int file;
-        if (strncmp(d->d_name, prefix, (size_t)length) != 0 || tb_region_attach(d->d_name + length, &r, &file))
-            continue;
-        read_info(&r, file, &out[n++]);
-        tb_region_unmap(&r);
-        close(file);
-    }
+    *out = NULL;
+    for (struct dirent *d; shm && !rc && (d = readdir(shm));)
+        if (strncmp(d->d_name, prefix, (size_t)length) == 0)
+            rc = list_one(d->d_name + length, out, &n);
     if (shm)
         closedir(shm);
-    return n;
+    if (rc) {
+        free(*out);
+        *out = NULL;
+    }
+    return rc ? rc : n;
+}
+
+/* The name of the only one with that configuration file. */
+static int find_by_file(const char *path, char *name, size_t size)
+{
+    struct tb_instance_info *all;
+    int found = 0, n = tb_instance_list(&all);
+    for (int i = 0; i < n; i++)
+        if (strcmp(all[i].config_file, path) == 0) {
+            snprintf(name, size, "%s", all[i].name);
+            found++;
+        }
+    free(all);
+    return n < 0 ? n : found == 1 ? 0 : found ? -ENOTUNIQ : -ENOENT;
 }
 
 /* -ENOTUNIQ: several instances run with that configuration, so the user has to name one. */
@@ -122,19 +161,12 @@ int tb_engine_find(char *name, size_t size)
     const char *given = getenv("TIERBENCH_INSTANCE"), *file = getenv("TIERBENCH_CONFIG");
     if (!file || !*file)
         file = getenv("HERMES_CONF");
-    struct tb_instance_info all[64];
     char path[PATH_MAX];
-    int found = 0;
     if (given && *given)
         return snprintf(name, size, "%s", given) < (int)size ? 0 : -ENAMETOOLONG;
     if (!file || !realpath(file, path))
         return -ENOENT;
-    for (int i = 0, n = tb_instance_list(all, 64); i < n; i++)
-        if (strcmp(all[i].config_file, path) == 0) {
-            snprintf(name, size, "%s", all[i].name);
-            found++;
-        }
-    return found == 1 ? 0 : found ? -ENOTUNIQ : -ENOENT;
+    return find_by_file(path, name, size);
 }
 
 const struct tb_config *tb_instance_config(tb_engine *e)

@@ -32,8 +32,8 @@ struct tb_instance_info {
     enum tb_huge_pages huge_pages;
 };
 
-/* This user's instances with a region, alive or dead; returns how many were written (at most `max`). */
-int tb_instance_list(struct tb_instance_info *out, int max);
+/* This user's instances with a region, alive or dead: how many, or -errno. The caller frees *out, which is NULL where there are none. */
+int tb_instance_list(struct tb_instance_info **out);
 int tb_instance_info(tb_engine *engine, struct tb_instance_info *out);
 /* The configuration that the region of that name was made with; -ENOENT, or what tb_engine_attach says of a region. */
 int tb_instance_config_of(const char *name, struct tb_config *out);

@@ -34,8 +34,6 @@
 #include "region/handle.h"
 #include "region/lease.h"
 
-#define MAX_INSTANCES 64
-
 struct recovery {
     const struct tb_config *config;
     struct tb_layout layout;
@@ -459,11 +457,12 @@ static void close_places(struct recovery *r)
 /* Instances with a living daemon are left out without a message. */
 static void recover_regions(struct recovery *r)
 {
-    struct tb_instance_info *all = malloc(MAX_INSTANCES * sizeof(*all));
+    struct tb_instance_info *all;
     tb_region_file_relink(r->config);
-    if (!all)
-        note(r, -ENOMEM);
-    for (int i = 0, found = all ? tb_instance_list(all, MAX_INSTANCES) : 0; i < found; i++)
+    int found = tb_instance_list(&all);
+    if (found < 0)
+        note(r, found);
+    for (int i = 0; i < found; i++)
         if (all[i].config_digest == r->digest && !all[i].daemon_alive)
             note(r, recover_region(r, all[i].name));
     free(all);

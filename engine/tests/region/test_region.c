@@ -59,12 +59,12 @@ static void it_lies_in_the_directory_named(void **state)
 
 static bool is_listed(const char *name)
 {
-    static struct tb_instance_info all[64];
-    int n = tb_instance_list(all, 64);
-    for (int i = 0; i < n; i++)
-        if (strcmp(all[i].name, name) == 0)
-            return true;
-    return false;
+    struct tb_instance_info *all;
+    bool found = false;
+    for (int i = 0, n = tb_instance_list(&all); i < n; i++)
+        found = found || strcmp(all[i].name, name) == 0;
+    free(all);
+    return found;
 }
 
 static void one_without_its_name_is_found_again(void **state)
