@@ -240,23 +240,34 @@ static int end_by_lease(struct recovery *r, const char *name, uint64_t id, int f
 }
 
 /* The region is mapped only for the look: a drain attaches to it again. */
-static int recover_region(struct recovery *r, const char *name)
+static int recover_mapped(struct recovery *r, struct tb_region *region, int file, const char *name)
 {
-    struct tb_region region = {0};
-    int file, rc = tb_region_attach(name, &region, &file);
-    if (rc)
-        return rc == -ENOENT ? 0 : rc;
-    uint64_t id = region.header->id;
+    uint64_t id = region->header->id;
     char directory[TB_PATH_MAX + 256];
     bool lost = has_lost_its_tier(r->base, r->config, r->host, name, directory, sizeof(directory));
-    rc = lost ? clear_region(r, &region, file, directory) : take(r, name, is_dirty(&region), dup(file));
+    int rc = lost ? clear_region(r, region, file, directory) : take(r, name, is_dirty(region), dup(file));
     close(file);
-    tb_region_unmap(&region);
+    tb_region_unmap(region);
     if (lost)
         return rc;
     if (rc < 0)
         return rc == -EALREADY ? 0 : rc;
     return end_by_lease(r, name, id, rc);
+}
+
+/* The host may have another name by now: the directories have the one that the region remembers. */
+static int recover_region(struct recovery *r, const char *name)
+{
+    struct tb_region region = {0};
+    char now[sizeof(r->host)];
+    int file, rc = tb_region_attach(name, &region, &file);
+    if (rc)
+        return rc == -ENOENT ? 0 : rc;
+    memcpy(now, r->host, sizeof(now));
+    snprintf(r->host, sizeof(r->host), "%s", region.header->host);
+    rc = recover_mapped(r, &region, file, name);
+    memcpy(r->host, now, sizeof(now));
+    return rc;
 }
 
 /* Mapped only for the look: the name may lead to a newer instance by now. */
