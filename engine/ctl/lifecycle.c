@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/huge_place.h"
+#include "base/process.h"
 #include "base/remove_tree.h"
 #include "base/report.h"
 #include "commands.h"
@@ -261,6 +262,7 @@ int tb_recover_command(const struct ctl_command *self, int argc, char **argv)
     rc = tb_config_read_for_instance(o.config, o.fragment, o.mode, config, &err);
     if (rc)
         return free(config), ctl_fail("%s", err.text);
+    tb_process_writes_any_size();
     int n = tb_instance_recover(config, tb_io_libc(), NULL, print_recovered, NULL, &err);
     ctl_nodes_folders_clear(config);
     if (n >= 0)
@@ -356,6 +358,7 @@ int tb_gc_command(const struct ctl_command *self, int argc, char **argv)
     int found = tb_instance_list(&all);
     if (found < 0)
         return ctl_fail("no memory");
+    tb_process_writes_any_size();
     rc = clear(all, found, &n);
     ctl_movers_name_orphans();
     printf("%d instance%s cleared\n", n, n == 1 ? "" : "s");

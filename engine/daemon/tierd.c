@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
+#include "base/process.h"
 #include "base/report.h"
 #include "base/wait.h"
 #include "config/check.h"
@@ -510,6 +511,7 @@ int main(int argc, char **argv)
     if (rc || !c)
         return 2;
     sigprocmask(SIG_BLOCK, &ends, NULL);
+    tb_process_writes_any_size();
     rc = read_config(&o, c, &err);
     if (rc)
         rc = say(&o, err.text);

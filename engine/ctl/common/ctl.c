@@ -355,6 +355,7 @@ static void report_failure(void *arg, const struct tb_file_report *r)
 int ctl_drain(tb_engine *engine, const char *retry)
 {
     struct drain_report d = {0, 0};
+    tb_process_writes_any_size();
     int threads = (int)tb_instance_config(engine)->flush.threads;
     int rc = tb_instance_drain(engine, threads, ctl_progress, report_failure, &d);
     if (!rc)

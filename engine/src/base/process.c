@@ -5,9 +5,11 @@
 #include "base/process.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <tierbench/io.h>
 
@@ -103,4 +105,15 @@ int tb_process_describe(int pid, char *out, size_t size)
     if (look_up(pid, name, sizeof(name), &state))
         return snprintf(out, size, "process %d (%s%s)", pid, name, state == 'T' || state == 't' ? ", stopped" : "");
     return snprintf(out, size, "process %d", pid);
+}
+
+/* Where the limit cannot be asked or raised it stays. */
+void tb_process_writes_any_size(void)
+{
+    struct rlimit most;
+    signal(SIGXFSZ, SIG_IGN);
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < most.rlim_max) {
+        most.rlim_cur = most.rlim_max;
+        setrlimit(RLIMIT_FSIZE, &most);
+    }
 }

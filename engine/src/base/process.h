@@ -21,4 +21,10 @@ uint64_t tb_process_image(int pid);
 int tb_process_describe(int pid, char *out, size_t size);
 bool tb_process_is_stopped(int pid);
 
+/*
+ * For daemons and tools that write what programs wrote: RLIMIT_FSIZE is as high as it may be, and a file that is too large all the
+ * same is an error of the write (EFBIG), and no signal. Both go on in what this process executes.
+ */
+void tb_process_writes_any_size(void);
+
 #endif

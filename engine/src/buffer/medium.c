@@ -60,5 +60,5 @@ int tb_medium_write(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32
         tb_medium_charge(e, tier, TB_CHARGE_WRITE, n);
         return rc;
     }
-    return tb_io_write_all(e->tier[tier], e->slab_fd[b->slab], from, n, tb_medium_offset(e, b, lo));
+    return tb_io_write_own(e->tier[tier], e->slab_fd[b->slab], from, n, tb_medium_offset(e, b, lo));
 }

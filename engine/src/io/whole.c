@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sys/resource.h>
 
 /* -EIO where nothing is taken without an error: a loop would not end. */
 int tb_io_write_all(struct tb_io *io, int fd, const void *from, size_t n, uint64_t offset)
@@ -20,6 +21,15 @@ int tb_io_write_all(struct tb_io *io, int fd, const void *from, size_t n, uint64
         done += w > 0 ? (size_t)w : 0;
     }
     return 0;
+}
+
+/* Asked each time: a program may set its limit at any time. */
+int tb_io_write_own(struct tb_io *io, int fd, const void *from, size_t n, uint64_t offset)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && offset + n > most.rlim_cur)
+        return -EFBIG;
+    return tb_io_write_all(io, fd, from, n, offset);
 }
 
 /* The caller fills what is past the end: fewer bytes are no error. */

@@ -8,6 +8,11 @@
 
 /* Whole transfers at an offset through any chain; 0 or negative errno. */
 int tb_io_write_all(struct tb_io *io, int fd, const void *from, size_t n, uint64_t offset);
+/*
+ * The same for a file of the engine, in any process: -EFBIG where RLIMIT_FSIZE, which is meant for the program's files, forbids
+ * it. The kernel would end the program with SIGXFSZ.
+ */
+int tb_io_write_own(struct tb_io *io, int fd, const void *from, size_t n, uint64_t offset);
 /* Returns the bytes read: fewer only at the end of the file. */
 ssize_t tb_io_read_all(struct tb_io *io, int fd, void *to, size_t n, uint64_t offset);
 

@@ -57,7 +57,7 @@ static int fill_piece(tb_engine *e)
     static const char zeros[FILL_BYTES];
     struct tb_journal *j = &e->header->journal;
     uint64_t from = j->filled > j->end ? j->filled : j->end;
-    int rc = tb_io_write_all(e->base, e->journal_fd, zeros, sizeof(zeros), from);
+    int rc = tb_io_write_own(e->base, e->journal_fd, zeros, sizeof(zeros), from);
     if (rc == 0)
         j->filled = from + sizeof(zeros);
     return rc;
@@ -101,7 +101,7 @@ static int append_locked(tb_engine *e, struct tb_record *r, const char *path, co
     out.record.checksum = tb_record_checksum(&out.record);
     fill_for(e, n);
     TB_STEP("journal append");
-    int rc = tb_io_write_all(e->tier[e->journal_tier], e->journal_fd, &out, n, h->journal.end);
+    int rc = tb_io_write_own(e->tier[e->journal_tier], e->journal_fd, &out, n, h->journal.end);
     TB_STEP("journal appended");
     if (rc)
         return rc;
@@ -186,7 +186,7 @@ static void write_mark(tb_engine *e)
     struct tb_header *h = e->header;
     struct tb_journal_mark m = {TB_JOURNAL_MARK, h->id, h->journal.generation, h->journal.synced, 0};
     m.checksum = tb_checksum(&m, offsetof(struct tb_journal_mark, checksum));
-    TB_IO(e->base, pwrite, e->mark_fd, &m, sizeof(m), 0);
+    tb_io_write_own(e->base, e->mark_fd, &m, sizeof(m), 0);
 }
 
 /* An eighth of the tier: the rest is for the buffers that the records refer to. */

@@ -1,7 +1,83 @@
-"""What surrounds an instance: the host's name, how many others there are."""
+"""What surrounds an instance: limits of its processes, the host's name, how many others there are."""
+
+import os
+import signal
+import time
 
 import pytest
 from instances import Instance, can_unshare
+
+MIB = 1 << 20
+
+
+def limited(n: int, which: str = "") -> tuple[str, ...]:
+    """Words before a command: RLIMIT_FSIZE, as `ulimit -f` and a batch system's limit of file sizes set it."""
+    return ("prlimit", f"--fsize={n}{which}")
+
+
+class TestLimitOfFileSizes:
+    @pytest.mark.config(tiers=("nvme",))
+    def test_is_not_asked_for_slabs(self, instance: Instance) -> None:
+        """Ten files of a quarter of the limit: their places in the slabs are past it."""
+        source = instance.root / "source"
+        source.write_bytes(os.urandom(MIB // 4))
+        instance.start()
+        for i in range(10):
+            done = instance.run_under("cp", source, instance.root / f"pfs/{i}", before=limited(MIB))
+            assert done.returncode == 0, done
+        instance.stop()
+        for i in range(10):
+            assert (instance.root / f"pfs/{i}").read_bytes() == source.read_bytes()
+
+    @pytest.mark.config(tiers=("nvme",))
+    def test_is_not_asked_for_what_others_wrote_there(self, instance: Instance) -> None:
+        """Each block of a file lies somewhere in the slab; all of them are written again by a program with the least limit."""
+        size = 3 * MIB
+        instance.start()
+        free = instance.program()
+        for at in range(0, size, 65536):
+            assert free.ask(f"write {at} free") == "4"
+        bound = instance.program(*limited(size))
+        for at in range(0, size, 65536):
+            assert bound.ask(f"write {at + 2} bound") == "5"
+        assert bound.ask("fsync") == "synced"
+        for program in (free, bound):
+            program.end()
+        instance.programs.clear()
+        instance.stop()
+        data = instance.file.read_bytes()
+        assert [data[at : at + 7] for at in range(0, size, 65536)] == [b"frbound"] * (size // 65536)
+
+    def test_refuses_a_start_in_one_line(self, instance: Instance) -> None:
+        done = instance.ctl("start", "-c", instance.config, "-i", instance.name, before=limited(MIB))
+        instance.check(done, 2, "File too large")
+        assert done.stderr.count("\n") == 1
+        instance.nothing_is_left()
+
+    def test_of_a_daemon_is_as_high_as_may_be(self, instance: Instance) -> None:
+        instance.start(before=limited(6 * MIB, ":unlimited"))
+        assert instance.program().ask(f"write {8 * MIB} far") == "3"
+        instance.programs.pop().end()
+        os.kill(instance.daemons()[0], signal.SIGTERM)
+        until = time.monotonic() + 30
+        while instance.daemons() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert instance.file.read_bytes()[8 * MIB :] == b"far"
+        instance.stop()
+
+    def test_is_an_error_of_a_drain(self, instance: Instance) -> None:
+        instance.start()
+        assert instance.program().ask(f"write {8 * MIB} far") == "3"
+        instance.programs.pop().end()
+        instance.check(
+            instance.ctl("stop", "-i", instance.name, before=limited(6 * MIB)),
+            3,
+            f"{instance.file}: not flushed: File too large",
+            f"tierctl stop -i {instance.name}",
+        )
+        instance.stop()
+        assert instance.file.read_bytes()[8 * MIB :] == b"far"
+        instance.nothing_is_left()
 
 
 class TestManyOthers:
