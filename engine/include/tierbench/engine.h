@@ -74,7 +74,7 @@ typedef struct tb_engine tb_engine;
  * user's region; -EUSERS every client slot (max_clients) is taken; -ESTALE the
  * region is half made or damaged; -EINVAL a variable of the environment is
  * refused; -EBUSY it is being recovered; -EINPROGRESS it is being drained, to be ended; -EXDEV it runs in another PID namespace, where
- * neither process numbers nor the owners of locks mean what they mean here; where
+ * neither process numbers nor the owners of locks mean what they mean here; -EREMCHG in another user or UTS namespace; where
  * TIERBENCH_CONFIG is set, -EREMOTE it runs in another mount namespace, -EOWNERDEAD it was
  * left by a crash and not recovered; -ENODEV its directories in the tiers are gone; -ENOMEM; what opening a tier's files gave.
  * tb_engine_refusal says it in words.

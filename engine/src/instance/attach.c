@@ -4,11 +4,13 @@
  * lease comes before anything in the region is used, and is checked after it was
  * taken: an instance that was recovered in between is no more.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/private_files.h"
@@ -164,22 +166,120 @@ static int attach(tb_engine *e, const char *name, int lease, enum role role)
     return rc;
 }
 
+#define NAMED "tierbench."
+
+/* What comes after "tierbench.NUMBER."; NULL: it is called otherwise. */
+static const char *after_number(const char *entry)
+{
+    if (strncmp(entry, NAMED, strlen(NAMED)) != 0)
+        return NULL;
+    const char *number = entry + strlen(NAMED);
+    size_t n = strspn(number, "0123456789");
+    return n && number[n] == '.' ? number + n + 1 : NULL;
+}
+
+/* "NAME", and what is set apart: "NAME~DIGITS" (region/region_file.c). One with this user's number has just been looked for. */
+static bool is_region(const char *entry, const char *name)
+{
+    const char *rest = after_number(entry);
+    size_t n = strlen(name);
+    bool named = rest && strncmp(rest, name, n) == 0 && (!rest[n] || rest[n] == '~');
+    return named && strtoul(entry + strlen(NAMED), NULL, 10) != getuid();
+}
+
+/* "HOST.NAME". Both may have dots: after this host's name comes the whole name. */
+static bool is_directory(const char *entry, const char *name)
+{
+    char host[64] = "";
+    gethostname(host, sizeof(host) - 1);
+    const char *rest = after_number(entry);
+    size_t length = rest ? strlen(rest) : 0, n = strlen(name), h = strlen(host);
+    if (length > h && strncmp(rest, host, h) == 0 && rest[h] == '.')
+        return strcmp(rest + h + 1, name) == 0;
+    return length > n && rest[length - n - 1] == '.' && strcmp(rest + length - n, name) == 0;
+}
+
+static bool is_ours(DIR *place, const char *entry)
+{
+    struct stat st;
+    return fstatat(dirfd(place), entry, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == getuid();
+}
+
+static bool has_region_elsewhere(const char *name)
+{
+    DIR *shm = opendir("/dev/shm");
+    bool found = false;
+    for (struct dirent *d; shm && !found && (d = readdir(shm));)
+        found = is_region(d->d_name, name) && is_ours(shm, d->d_name);
+    if (shm)
+        closedir(shm);
+    return found;
+}
+
+/* Of a tier that nodes share, other nodes' are no business of this one. */
+static bool lives_on_this_node(const char *directory, const char *file)
+{
+    struct tb_lease here, lease;
+    int place = tb_private_directory(directory);
+    int fd = place < 0 ? -1 : tb_private_file(place, file, O_RDONLY);
+    tb_lease_begin(&here);
+    bool lives = fd >= 0 && tb_lease_read(fd, &lease) == 0 && lease.state == TB_LEASE_LIVING && strcmp(lease.boot, here.boot) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (place >= 0)
+        close(place);
+    return lives;
+}
+
+/*
+ * Beside the directory that would have the lease of an instance of ours. Not with several nodes: a program on one that has no
+ * instance sees the PFS, and a node is a host name.
+ */
+static bool has_lease_elsewhere(const struct tb_config *c, const char *name)
+{
+    char path[TB_PATH_MAX + 256], beside[TB_PATH_MAX + 512];
+    const char *file;
+    if (c->several_nodes || !tb_lease_place(c, "", name, path, sizeof(path), &file))
+        return false;
+    char *last = strrchr(path, '/');
+    size_t dot = last[1] == '.';
+    *last = 0;
+    DIR *place = opendir(path);
+    bool found = false;
+    for (struct dirent *d; place && !found && (d = readdir(place));)
+        if ((!dot || d->d_name[0] == '.') && is_directory(d->d_name + dot, name)) {
+            snprintf(beside, sizeof(beside), "%s/%s", path, d->d_name);
+            found = lives_on_this_node(beside, file);
+        }
+    if (place)
+        closedir(place);
+    return found;
+}
+
+/* One that has ended is on the PFS, also while it is removed, and while processes that outlived it hold its lease. */
+static int ask_lease(const struct tb_config *c, const char *name)
+{
+    int rc = tb_instance_is_used(c, name);
+    if (rc == 1)
+        return tb_instance_is_over(c, name) ? -ENOENT : -EREMOTE;
+    return rc == 0 ? -EOWNERDEAD : has_lease_elsewhere(c, name) ? -EREMCHG : -ENOENT;
+}
+
 /*
  * No region has that name here. If the environment names the configuration, the lease says
- * more: the instance is in another mount namespace, or a crash left it. Then the PFS has
- * old bytes, and the program must not start. One that has ended is on the PFS, also while
- * it is removed, and while processes that outlived it hold its lease.
+ * more: the instance is in another mount namespace, or a crash left it. User number and host
+ * name are parts of names, and another user or UTS namespace has others: so what is called so
+ * but for them, and is this user's in the kernel's eyes, is looked for too. In all these
+ * cases the PFS has old bytes, and the program must not start.
  */
 static int look_elsewhere(const char *name)
 {
     const char *file = getenv("TIERBENCH_CONFIG");
     struct tb_config *c = file && *file ? malloc(sizeof(*c)) : NULL;
     struct tb_error err;
-    int rc = c && tb_config_read(file, c, &err) == 0 ? tb_instance_is_used(c, name) : -ENOENT;
-    if (rc == 1 && tb_instance_is_over(c, name))
-        rc = -ENOENT;
+    int rc = c && tb_config_read(file, c, &err) == 0 ? ask_lease(c, name) : -ENOENT;
     free(c);
-    return rc == 1 ? -EREMOTE : rc == 0 ? -EOWNERDEAD : -ENOENT;
+    return rc == -ENOENT && has_region_elsewhere(name) ? -EREMCHG : rc;
 }
 
 /* Every error becomes one sentence for the user; tb_engine_refusal returns it. */
@@ -196,6 +296,7 @@ static void explain(int rc)
     case -ESTALE: why = "it is half made or damaged"; break;
     case -ENODEV: why = "its tiers' directories are gone or another instance's"; break;
     case -EXDEV: why = "it runs in another PID namespace, or there is no /proc here"; break;
+    case -EREMCHG: why = "it runs in another user or UTS namespace: its user number or host name is another one here"; break;
     case -EREMOTE: why = "its region is in another mount namespace, or its name in /dev/shm was removed"; break;
     case -EINPROGRESS: why = "it is being drained, to be ended"; break;
     case -EOWNERDEAD: why = "it was not recovered after a crash: tierctl recover"; break;

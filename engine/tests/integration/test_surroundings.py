@@ -1,4 +1,4 @@
-"""What surrounds an instance: limits of its processes, the host's name, how many others there are."""
+"""What surrounds an instance: limits of its processes, the host's name, namespaces, how many others there are."""
 
 import os
 import signal
@@ -102,3 +102,58 @@ class TestHostName:
         instance.check(done, 0, "1 instance recovered")
         assert instance.read() == "promised"
         instance.nothing_is_left()
+
+
+OWN_SHM = 'hostname elsewhere && mount -t tmpfs tmpfs /dev/shm && exec "$@"'
+ELSEWHERE = {
+    "user": (("-U",), ("unshare", "-U")),
+    "host and mounts": (("-mu",), ("unshare", "-mu", "sh", "-c", OWN_SHM, "sh")),
+}
+
+
+class TestNamespaces:
+    """In which the names that lead to an instance are other ones. A program there would read what the PFS has."""
+
+    def refuse(self, instance: Instance, where: str) -> None:
+        flags, words = ELSEWHERE[where]
+        if not can_unshare(*flags):
+            pytest.skip(f"no namespaces here: {where}")
+        instance.start()
+        instance.file.write_text("old")
+        assert instance.program().ask("write 0 new") == "3"
+        done = instance.run_under(
+            "cat", instance.file, before=words, env={"TIERBENCH_CONFIG": str(instance.config)}
+        )
+        instance.check(done, 2, "another user or UTS namespace", "this program ends")
+        assert done.stdout == ""
+
+    @pytest.mark.parametrize("where", ELSEWHERE)
+    def test_are_refused(self, instance: Instance, where: str) -> None:
+        self.refuse(instance, where)
+
+    @pytest.mark.parametrize("where", ELSEWHERE)
+    @pytest.mark.config(tiers=("ram",), fsync="pfs", more="namespace: deferred\n")
+    def test_are_refused_where_the_pfs_has_the_lease(self, instance: Instance, where: str) -> None:
+        self.refuse(instance, where)
+
+    @pytest.mark.config(tiers=("ram",), fsync="pfs")
+    def test_of_users_are_refused_without_a_lease(self, instance: Instance) -> None:
+        self.refuse(instance, "user")
+
+    def test_are_not_seen_in_a_name_with_a_dot(self, instance: Instance) -> None:
+        env = {"TIERBENCH_CONFIG": str(instance.config), "TIERBENCH_INSTANCE": "part"}
+        instance.check(instance.ctl("start", "-c", instance.config, "-i", f"{instance.name}.part"), 0)
+        instance.file.write_text("all")
+        instance.check(instance.run_under("cat", instance.file, env=env), 0, "all", "no such instance runs")
+        instance.check(instance.ctl("stop", "-i", f"{instance.name}.part"), 0)
+
+    def test_do_not_matter_after_the_end(self, instance: Instance) -> None:
+        flags, words = ELSEWHERE["host and mounts"]
+        if not can_unshare(*flags):
+            pytest.skip("no such namespaces here")
+        instance.start()
+        instance.stop()
+        instance.file.write_text("all")
+        env = {"TIERBENCH_CONFIG": str(instance.config)}
+        done = instance.run_under("cat", instance.file, before=words, env=env)
+        instance.check(done, 0, "all", "no such instance runs")
