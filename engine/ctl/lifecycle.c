@@ -86,10 +86,13 @@ static int parse_with_config(const struct ctl_command *self, int argc, char **ar
 int tb_start_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
+    struct tb_error err;
     struct ctl_daemon d = {0};
     int rc = parse_with_config(self, argc, argv, &o);
     if (rc)
         return rc;
+    if (o.name && tb_instance_check_name(o.name, &err))
+        return ctl_fail("%s", err.text);
     d.config = o.config;
     d.fragment = o.fragment;
     d.mode = o.mode;

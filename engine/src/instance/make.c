@@ -9,6 +9,7 @@
  */
 #include "instance/make.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -337,6 +338,25 @@ static bool is_taken(const char *name)
     return fd >= 0;
 }
 
+/* "~" sets a region apart (region/region_file.c); the header of a region has room for so many. */
+int tb_instance_check_name(const char *name, struct tb_error *err)
+{
+    size_t n = strlen(name);
+    char shown[100];
+    bool ok = n > 0 && n < sizeof(((struct tb_header *)0)->name);
+    snprintf(shown, sizeof(shown), "%s", name);
+    for (char *c = shown; *c; c++)
+        if (iscntrl((unsigned char)*c) || *c == '/' || *c == '~') {
+            ok = false;
+            *c = iscntrl((unsigned char)*c) ? '?' : *c;
+        }
+    if (!ok)
+        snprintf(err->text, sizeof(err->text),
+                 "instance \"%s\": not a name; allowed: 1 to %zu characters without \"/\", \"~\" and control characters", shown,
+                 sizeof(((struct tb_header *)0)->name) - 1);
+    return ok ? 0 : -EINVAL;
+}
+
 /* First what a killed start left is swept, then everything is made; what fails is undone. */
 int tb_instance_create(const struct tb_config *config, const char *name, struct tb_io *base, tb_progress *progress, void *arg,
                        tb_engine **out, struct tb_error *err)
@@ -344,7 +364,8 @@ int tb_instance_create(const struct tb_config *config, const char *name, struct 
     struct tb_layout layout;
     char host[64] = "";
     struct made made = {.config = config, .host = host, .name = name};
-    int rc = tb_layout_compute(config, &layout, err);
+    int rc = tb_instance_check_name(name, err);
+    rc = rc ? rc : tb_layout_compute(config, &layout, err);
     tb_engine *e = rc ? NULL : tb_client_new(base);
     if (!e)
         return rc ? rc : -ENOMEM;

@@ -13,10 +13,13 @@ void tb_instance_remove(const struct tb_config *config, const char *host, const 
  */
 void tb_instance_sweep(const struct tb_config *config, const char *host, const char *name);
 
+/* 0; -EINVAL, with one message that names it and what is allowed: it becomes a part of names of files. */
+int tb_instance_check_name(const char *name, struct tb_error *err);
+
 /*
  * Make and touch the region, make the tiers' directories and slab files. Removes what it
  * made if it fails, and nothing else.
- * -EEXIST: an instance of that name exists, alive or dead. -ENOTEMPTY: a directory exists,
+ * -EINVAL: what tb_instance_check_name says. -EEXIST: an instance of that name exists, alive or dead. -ENOTEMPTY: a directory exists,
  * of an instance that was not recovered, or that has no region not made yet.
  */
 int tb_instance_create(const struct tb_config *config, const char *name, struct tb_io *base, tb_progress *progress, void *arg,

@@ -1,11 +1,12 @@
-"""What surrounds an instance: limits of its processes, the host's name, namespaces, how many others there are."""
+"""What surrounds an instance: limits of its processes, the host's name, namespaces, its name, how many others there are."""
 
 import os
 import signal
+import subprocess
 import time
 
 import pytest
-from instances import Instance, can_unshare
+from instances import BIN, Instance, can_unshare
 
 MIB = 1 << 20
 
@@ -157,3 +158,25 @@ class TestNamespaces:
         env = {"TIERBENCH_CONFIG": str(instance.config)}
         done = instance.run_under("cat", instance.file, before=words, env=env)
         instance.check(done, 0, "all", "no such instance runs")
+
+
+LONGEST = "n" * 63
+
+
+class TestNames:
+    @pytest.mark.parametrize("name", ["", "a/b", "../a", "a~0123456789abcdef", "a\nb", LONGEST + "n"])
+    def test_that_are_none_are_refused(self, instance: Instance, name: str) -> None:
+        done = instance.ctl("start", "-c", instance.config, "-i", name)
+        instance.check(done, 2, "not a name; allowed: 1 to 63 characters")
+        assert done.stderr.count("\n") == 1
+        daemon = subprocess.run(
+            [BIN / "tierd", instance.config, "-i", name], capture_output=True, text=True, timeout=60
+        )
+        instance.check(daemon, 2, "not a name; allowed: 1 to 63 characters")
+        assert not list((instance.root / "nvme").iterdir())
+
+    def test_the_longest_and_an_odd_one_serve(self, instance: Instance) -> None:
+        for name in (f"{instance.name}-{LONGEST}"[:63], f"{instance.name} é %s"):
+            instance.check(instance.ctl("start", "-c", instance.config, "-i", name), 0, name)
+            instance.check(instance.ctl("stop", "-i", name), 0)
+            instance.nothing_is_left()
