@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "common/ctl.h"
+#include "common/show.h"
 #include "config/check.h"
 #include "config/placement.h"
 #include "config/write.h"
@@ -135,9 +136,9 @@ static json_t *tier_json(const struct tb_config *c, const struct tb_layout *l, u
     for (uint32_t s = l->tier_first_slab[i]; tb_is_slab_of(l, s, i); s++)
         json_array_append_new(
             slabs, json_pack("{s:I s:I}", "buffer_bytes", (json_int_t)l->slab[s].buffer_size, "count", (json_int_t)l->slab[s].n_buffers));
-    return json_pack("{s:s s:s s:s s:b s:I s:I s:o s:o}", "name", t->name, "medium", tb_medium_name(t->medium), "path", t->path, "shared",
-                     t->shared, "capacity_bytes", (json_int_t)t->capacity, "usable_bytes", (json_int_t)tb_layout_tier_bytes(l, i), "slabs",
-                     slabs, "model", model_json(t->modelled, &t->model));
+    return json_pack("{s:o s:s s:o s:b s:I s:I s:o s:o}", "name", ctl_text_json(t->name), "medium", tb_medium_name(t->medium), "path",
+                     ctl_text_json(t->path), "shared", t->shared, "capacity_bytes", (json_int_t)t->capacity, "usable_bytes",
+                     (json_int_t)tb_layout_tier_bytes(l, i), "slabs", slabs, "model", model_json(t->modelled, &t->model));
 }
 
 /*
@@ -156,13 +157,13 @@ static json_t *plan_json(const struct tb_config *c, const struct tb_layout *l)
                                                   (json_int_t)l->section[s].count, "each_bytes", (json_int_t)l->section[s].each, "bytes",
                                                   (json_int_t)l->section[s].bytes));
     uint32_t remote = tb_config_remote_tier(c);
-    return json_pack("{s:s s:s s:s s:s s:s s:i s:{s:s s:b s:i s:f s:f} s:{s:s s:o} s:o s:{s:I s:o} s:i s:I}", "config", c->file, "digest",
-                     digest, "mode", tb_mode_name(c->prefixes[0].mode), "fsync", tb_fsync_name(c->fsync), "policy",
-                     tb_policy_name(c->placement.policy), "max_files", (int)c->max_files, "flush", "policy", tb_flush_name(c->flush.policy),
-                     "background", c->flush.background, "threads", (int)c->flush.threads, "high", c->flush.high, "low", c->flush.low, "pfs",
-                     "path", c->pfs.path, "model", model_json(c->pfs.modelled, &c->pfs.model), "tiers", tiers, "region", "total_bytes",
-                     (json_int_t)l->total_bytes, "sections", sections, "total_buffers", (int)l->n_buffers, "lent_bytes",
-                     (json_int_t)(remote < c->n_tiers ? c->tiers[remote].capacity : 0));
+    return json_pack(
+        "{s:o s:s s:s s:s s:s s:i s:{s:s s:b s:i s:f s:f} s:{s:o s:o} s:o s:{s:I s:o} s:i s:I}", "config", ctl_text_json(c->file), "digest",
+        digest, "mode", tb_mode_name(c->prefixes[0].mode), "fsync", tb_fsync_name(c->fsync), "policy", tb_policy_name(c->placement.policy),
+        "max_files", (int)c->max_files, "flush", "policy", tb_flush_name(c->flush.policy), "background", c->flush.background, "threads",
+        (int)c->flush.threads, "high", c->flush.high, "low", c->flush.low, "pfs", "path", ctl_text_json(c->pfs.path), "model",
+        model_json(c->pfs.modelled, &c->pfs.model), "tiers", tiers, "region", "total_bytes", (json_int_t)l->total_bytes, "sections",
+        sections, "total_buffers", (int)l->n_buffers, "lent_bytes", (json_int_t)(remote < c->n_tiers ? c->tiers[remote].capacity : 0));
 }
 
 /* All that can be wrong is found before anything is written; `w` is NULL where no writes were asked for. */

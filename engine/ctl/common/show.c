@@ -6,6 +6,7 @@
 #include "common/show.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/huge_place.h"
@@ -49,10 +50,22 @@ static void add_counters(json_t *to, const struct ctl_counter *rows, const void 
         json_object_set_new(to, rows->name, json_integer((json_int_t)ctl_counter_value(rows, from)));
 }
 
+json_t *ctl_text_json(const char *text)
+{
+    json_t *whole = json_string(text);
+    char *shown = whole ? NULL : strdup(text);
+    for (char *c = shown; c && *c; c++)
+        *c = (unsigned char)*c < 0x80 ? *c : '?';
+    if (shown)
+        whole = json_string(shown);
+    free(shown);
+    return whole;
+}
+
 /* Names and order are those of the table of counters, as in the text. */
 static json_t *tier_json(const struct tb_tier_stats *t)
 {
-    json_t *out = json_pack("{s:s}", "name", t->name);
+    json_t *out = json_pack("{s:o}", "name", ctl_text_json(t->name));
     add_counters(out, ctl_tier_counters, t);
     return out;
 }
@@ -60,7 +73,7 @@ static json_t *tier_json(const struct tb_tier_stats *t)
 /* For the list of files that are not on the PFS; `error` in words, as strerror has it. */
 static void add_error(void *arg, const struct tb_file_report *r)
 {
-    json_array_append_new(arg, json_pack("{s:s s:s}", "path", r->path, "error", strerror(-r->error)));
+    json_array_append_new(arg, json_pack("{s:o s:s}", "path", ctl_text_json(r->path), "error", strerror(-r->error)));
 }
 
 /* A counter of `n` samples in order of time, given by its place in the first sample. */
@@ -213,9 +226,10 @@ const char *ctl_mode(const struct tb_config *c)
 /* Which instance it is, and how it is configured. */
 static json_t *identity_json(const struct tb_instance_info *info, const struct tb_config *c)
 {
-    return json_pack("{s:s s:s s:b s:s s:s s:s s:b s:i s:i}", "instance", info->name, "config", info->config_file, "modelled",
-                     ctl_is_modelled(c), "fsync", tb_fsync_name(c->fsync), "policy", tb_policy_name(c->placement.policy), "mode",
-                     ctl_mode(c), "daemon_alive", info->daemon_alive, "daemon_pid", (int)info->daemon_pid, "clients", (int)info->n_clients);
+    return json_pack("{s:o s:o s:b s:s s:s s:s s:b s:i s:i}", "instance", ctl_text_json(info->name), "config",
+                     ctl_text_json(info->config_file), "modelled", ctl_is_modelled(c), "fsync", tb_fsync_name(c->fsync), "policy",
+                     tb_policy_name(c->placement.policy), "mode", ctl_mode(c), "daemon_alive", info->daemon_alive, "daemon_pid",
+                     (int)info->daemon_pid, "clients", (int)info->n_clients);
 }
 
 /* Tiers as a list in their order, then the PFS, then what is of no place. */

@@ -308,3 +308,23 @@ def test_tierctl_is_no_client_of_what_it_ends(instance: Instance) -> None:
     ):
         done = subprocess.run([*map(str, command)], env=env, capture_output=True, text=True, check=True)
         assert (told in done.stderr) == is_client
+
+
+def test_json_shows_names_that_are_not_utf8(instance: Instance) -> None:
+    """A name may hold any byte, and JSON may not: else the whole output, or the file that failed, would be missing."""
+    odd = Path(os.fsdecode(os.fsencode(instance.root) + b"/c\xff.yaml"))
+    instance.config.rename(odd)
+    instance.config = odd
+    failing = Path(os.fsdecode(os.fsencode(instance.file) + b"\xff"))
+    stats = instance.root / "stats.json"
+    instance.start()
+    assert instance.program(file=failing).ask("write 8388608 far") == "3"
+    drain = ("prlimit", "--fsize=4194304", BIN / "tierctl", "drain", "-i", instance.name)
+    assert subprocess.run(drain, stderr=subprocess.DEVNULL, timeout=60).returncode == 3
+    state = instance.status()
+    assert state["config"] == str(instance.root / "c?.yaml")
+    assert state["errors"] == [{"path": str(instance.file) + "?", "error": "File too large"}]
+    plan = json.loads(instance.ctl("plan", odd, "--json").stdout)
+    assert plan["config"] == state["config"]
+    instance.check(instance.ctl("stop", "-i", instance.name, "--stats", stats), 0)
+    assert json.loads(stats.read_text())["config"] == state["config"]
