@@ -512,6 +512,7 @@ int main(int argc, char **argv)
         return 2;
     sigprocmask(SIG_BLOCK, &ends, NULL);
     tb_process_writes_any_size();
+    umask(umask(0) & 077); /* all that is made here is the user's alone, who must be able to use and to remove it */
     rc = read_config(&o, c, &err);
     if (rc)
         rc = say(&o, err.text);

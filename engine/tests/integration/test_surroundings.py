@@ -1,4 +1,4 @@
-"""What surrounds an instance: limits of its processes, the host's name, namespaces, its name, how many others there are."""
+"""What surrounds an instance: limits and umask of its processes, the host's name, namespaces, its name, how many others there are."""
 
 import os
 import signal
@@ -78,6 +78,20 @@ class TestLimitOfFileSizes:
         )
         instance.stop()
         assert instance.file.read_bytes()[8 * MIB :] == b"far"
+        instance.nothing_is_left()
+
+
+class TestUmask:
+    @pytest.mark.skipif(os.getuid() != 0, reason="root makes the other user")
+    @pytest.mark.parametrize("mask", ["0777", "0377", "0077", "0000"])
+    def test_keeps_nothing_from_its_user(self, instance: Instance, mask: str) -> None:
+        """Root may enter a directory of mode 0."""
+        for place in (instance.root, instance.root / "nvme", instance.root / "pfs"):
+            os.chown(place, 4242, 4242)
+        user = ("setpriv", "--reuid=4242", "--regid=4242", "--clear-groups")
+        words = ("sh", "-c", f'umask {mask} && exec "$@"', "sh")
+        done = instance.ctl("run", "-c", instance.config, "--", "true", before=(*user, *words))
+        instance.check(done, 0)
         instance.nothing_is_left()
 
 
