@@ -136,12 +136,12 @@ static void show(void *arg, const char *what, uint64_t done, uint64_t total)
 
 #define LOG_NAME_MAX 96
 
-/* The directory of this user's logs, and the name of this one in it. -errno where there is none. */
+/* The directory of this user's logs, and the name of this one in it. -errno where there is none. Only an absolute path counts (XDG). */
 static int log_place(const char *name, char file[LOG_NAME_MAX])
 {
     char path[PATH_MAX];
     const char *runtime = getenv("XDG_RUNTIME_DIR");
-    snprintf(path, sizeof(path), "%s/tierbench.%u", runtime ? runtime : "/tmp", (unsigned)getuid());
+    snprintf(path, sizeof(path), "%s/tierbench.%u", runtime && *runtime == '/' ? runtime : "/tmp", (unsigned)getuid());
     mkdir(path, 0700);
     snprintf(file, LOG_NAME_MAX, "tierd.%.64s.log", name);
     return tb_private_directory(path);

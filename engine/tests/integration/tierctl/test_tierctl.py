@@ -112,6 +112,20 @@ def test_a_log_that_says_nothing_is_not_left(instance: Instance, monkeypatch: py
     assert log.read_text() == "a message\n"
 
 
+@pytest.mark.parametrize("given", ["", "logs"])
+def test_a_log_goes_to_no_relative_path(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    """Empty it would be the root directory, where root can make one."""
+    (instance.root / "logs").mkdir()
+    monkeypatch.chdir(instance.root)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", given)
+    instance.start()
+    assert Path(f"/tmp/tierbench.{os.getuid()}/tierd.{instance.name}.log").exists()
+    instance.stop()
+    assert list((instance.root / "logs").iterdir()) == []
+
+
 def test_stop_waits_until_the_process_is_gone(instance: Instance) -> None:
     """Its lease ends before it does; a script that looks for processes after a stop must find none."""
     slow = {
