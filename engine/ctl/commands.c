@@ -210,7 +210,8 @@ const struct ctl_command tb_commands[] = {
     {.name = "gc",
      .does = "Recover every instance of yours that has no process left",
      .synopsis = "",
-     .about = "The exit status is 3 where some are kept.",
+     .about = "Found by their regions in /dev/shm. If that is gone, an instance is found by its configuration: tierctl recover -c CONFIG. "
+              "The exit status is 3 where some are kept.",
      .example = "tierctl gc",
      .options = gc_options,
      .run = tb_gc_command},

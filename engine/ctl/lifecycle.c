@@ -350,6 +350,11 @@ static int clear(const struct tb_instance_info *all, int found, int *n)
     return rc;
 }
 
+static void print_swept(const char *name)
+{
+    printf("instance %s: its start was killed; what it made in directories, tierctl recover removes\n", name);
+}
+
 /* What lives, or is just being made or ended, is left alone. */
 int tb_gc_command(const struct ctl_command *self, int argc, char **argv)
 {
@@ -363,6 +368,7 @@ int tb_gc_command(const struct ctl_command *self, int argc, char **argv)
         return ctl_fail("no memory");
     tb_process_writes_any_size();
     rc = clear(all, found, &n);
+    n += tb_instance_sweep_unready(print_swept);
     ctl_movers_name_orphans();
     printf("%d instance%s cleared\n", n, n == 1 ? "" : "s");
     free(all);

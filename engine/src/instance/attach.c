@@ -293,7 +293,7 @@ static void explain(int rc)
     case -EPROTO: why = "another version made it"; break;
     case -EPERM: why = "it is another user's"; break;
     case -EUSERS: why = "as many clients are attached as max_clients allows"; break;
-    case -ESTALE: why = "it is half made or damaged"; break;
+    case -ESTALE: why = "it is half made or damaged (tierctl gc removes what a killed start left)"; break;
     case -ENODEV: why = "its tiers' directories are gone or another instance's"; break;
     case -EXDEV: why = "it runs in another PID namespace, or there is no /proc here"; break;
     case -EREMCHG: why = "it runs in another user or UTS namespace: its user number or host name is another one here"; break;

@@ -163,20 +163,28 @@ static void remove_made(const struct made *m)
         tb_region_file_remove(m->name);
 }
 
+/* A descriptor that holds it alone, or -1: a region that was never ready, as its magic is written last, and is not held by its maker. */
+static int open_unready(const char *name)
+{
+    uint64_t magic = 0; /* of an empty file, too */
+    int fd = tb_region_file_open(name);
+    bool is = fd >= 0 && pread(fd, &magic, sizeof(magic), 0) >= 0 && !magic && tb_lease_lock(fd, TB_LEASE_USED) == 0;
+    if (fd >= 0 && !is)
+        close(fd);
+    return is ? fd : -1;
+}
+
 /* Does the name lead to the region of this instance, or to one that was never ready and is not held by its maker? */
 static bool has_region(const char *name, uint64_t id)
 {
     struct tb_region r = {0};
     int rc = tb_region_attach(name, &r, NULL);
     bool is = !rc && r.header->id == id;
-    uint64_t magic = 0; /* the magic is written last; an empty file has none either */
     tb_region_unmap(&r);
-    int fd = rc == -ESTALE ? tb_region_file_open(name) : -1;
-    if (fd >= 0) {
-        is = pread(fd, &magic, sizeof(magic), 0) >= 0 && !magic && tb_lease_lock(fd, TB_LEASE_USED) == 0;
+    int fd = rc == -ESTALE ? open_unready(name) : -1;
+    if (fd >= 0)
         close(fd);
-    }
-    return is;
+    return is || fd >= 0;
 }
 
 /* The caller made sure that no process uses the instance, by its lease or by the lock of its region file. */
@@ -208,11 +216,32 @@ static void sweep_empty(const struct tb_config *c, const char *host, const char 
         rmdir(path);
 }
 
-/* A region that was never ready. A living maker holds it from the start, so this one's maker is dead. */
-static void sweep_region(const char *name)
+/*
+ * A region that was never ready. A living maker holds it from the start, so this one's maker is dead. Held until its name is gone:
+ * a maker that came in between finds it taken, or without a name.
+ */
+static bool sweep_region(const char *name)
 {
-    if (has_region(name, 0))
-        tb_region_file_remove(name);
+    int fd = open_unready(name);
+    bool swept = fd >= 0 && tb_file_is_linked(fd) && tb_region_file_remove(name) == 0;
+    if (fd >= 0)
+        close(fd);
+    return swept;
+}
+
+int tb_instance_sweep_unready(void (*removed)(const char *name))
+{
+    char prefix[64];
+    int n = 0, length = snprintf(prefix, sizeof(prefix), "tierbench.%u.", (unsigned)getuid());
+    DIR *shm = opendir("/dev/shm");
+    for (struct dirent *d; shm && (d = readdir(shm));)
+        if (strncmp(d->d_name, prefix, (size_t)length) == 0 && sweep_region(d->d_name + length)) {
+            removed(d->d_name + length);
+            n++;
+        }
+    if (shm)
+        closedir(shm);
+    return n;
 }
 
 /* is_void is asked again with the lease in hand: another start may have come between. */

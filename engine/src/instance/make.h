@@ -13,6 +13,12 @@ void tb_instance_remove(const struct tb_config *config, const char *host, const 
  */
 void tb_instance_sweep(const struct tb_config *config, const char *host, const char *name);
 
+/*
+ * Remove every region of this user that was never ready and whose maker is dead, and tell its name: memory that a start takes
+ * until it is killed, and that no configuration leads to. Returns how many.
+ */
+int tb_instance_sweep_unready(void (*removed)(const char *name));
+
 /* 0; -EINVAL, with one message that names it and what is allowed: it becomes a part of names of files. */
 int tb_instance_check_name(const char *name, struct tb_error *err);
 

@@ -540,6 +540,20 @@ class TestMemoryOnly:
             instance.refuse_start()
         assert instance.shm().exists()
 
+    @pytest.mark.usefixtures("alone")
+    def test_of_a_killed_start_is_given_back(self, instance: Instance) -> None:
+        """Killed for its memory while it touched it: the region has no magic, and there is no lease to find it by."""
+        with instance.shm().open("xb") as region:
+            instance.shm().chmod(0o600)
+            region.truncate(1 << 20)
+        with hold_lease(instance.shm()):  # its maker lives
+            instance.check(instance.ctl("gc"), 0, "0 instances cleared")
+        instance.check(instance.ctl("stop", "-i", instance.name), 2, "half made", "tierctl gc")
+        instance.check(
+            instance.ctl("gc"), 0, f"instance {instance.name}: its start was killed", "1 instance cleared"
+        )
+        assert not instance.shm().exists()
+
 
 @pytest.mark.config(tiers=("ram",), fsync="pfs", more="namespace: deferred\n")
 class TestDeferred:
