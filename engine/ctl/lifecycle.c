@@ -164,7 +164,6 @@ static void print_error(void *arg, const struct tb_file_report *r)
     fprintf(arg, "error: %s: %s\n", r->path, strerror(-r->error));
 }
 
-/* Flushed at the end: a script that reads the pipe may wait for the last line. */
 static void print_status(tb_engine *e)
 {
     const struct tb_config *c = tb_instance_config(e);
@@ -182,7 +181,6 @@ static void print_status(tb_engine *e)
     ctl_print_waits(e, stdout);
     ctl_print_nodes(e, stdout);
     tb_instance_errors(e, print_error, stdout);
-    fflush(stdout);
 }
 
 /* Options that do not fit together are refused before anything is looked at. */
@@ -215,7 +213,7 @@ int tb_status_command(const struct ctl_command *self, int argc, char **argv)
         print_status(e);
     }
     tb_engine_detach(e);
-    return rc;
+    return rc || o.watch ? rc : ctl_output_ends();
 }
 
 /* The instance goes on; a later write is dirty again. */

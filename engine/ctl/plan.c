@@ -179,13 +179,13 @@ static int show_plan(const struct tb_config *c, const struct tb_layout *l, const
         json_dumpf(j, stdout, JSON_INDENT(2));
         puts("");
         json_decref(j);
-        return 0;
+        return ctl_output_ends();
     }
     print_plan(c, l);
     tb_plan_promises_print(c, l, stdout, "");
     if (w)
         tb_plan_writes_print(c, w);
-    return 0;
+    return ctl_output_ends();
 }
 
 /* Makes nothing but the file of --svg. The configuration is large, so it is not on the stack. */

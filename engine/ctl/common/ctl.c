@@ -47,6 +47,15 @@ int ctl_fail(const char *format, ...)
     return EXIT_BAD_INPUT;
 }
 
+/* A script that keeps the output in a file on a full disk must not take half a state for the whole. */
+int ctl_output_ends(void)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    return ctl_fail("stdout: cannot write: %s", strerror(errno ? errno : EIO));
+}
+
 /* Seconds of a clock that is never set: only differences mean something. */
 double ctl_now(void)
 {

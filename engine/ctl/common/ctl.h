@@ -14,6 +14,9 @@
 /* One line on stderr, "tierctl: ..."; returns EXIT_BAD_INPUT. */
 int ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* For commands whose result is what they print: 0, or EXIT_BAD_INPUT, said, where stdout did not take all of it. */
+int ctl_output_ends(void);
+
 /* Attach to the instance named, or to the only one; prints what is wrong and returns the exit status otherwise. */
 int ctl_attach(const char *name, tb_engine **out);
 

@@ -342,3 +342,15 @@ def test_json_shows_names_that_are_not_utf8(instance: Instance) -> None:
     assert plan["config"] == state["config"]
     instance.check(instance.ctl("stop", "-i", instance.name, "--stats", stats), 0)
     assert json.loads(stats.read_text())["config"] == state["config"]
+
+
+@pytest.mark.parametrize("what", ["status -i NAME", "status -i NAME --json", "plan FILE", "plan FILE --json"])
+def test_output_that_is_lost_is_told(instance: Instance, what: str) -> None:
+    """As when it goes to a file on a full disk."""
+    instance.start()
+    words = what.replace("NAME", instance.name).replace("FILE", str(instance.config)).split()
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [BIN / "tierctl", *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert (done.returncode, done.stderr) == (2, "tierctl: stdout: cannot write: No space left on device\n")
