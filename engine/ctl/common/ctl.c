@@ -220,6 +220,17 @@ static void exec_daemon(const struct ctl_daemon *d, int ready)
     _exit(127);
 }
 
+static int fail_to_fork(int error, const int ready[2], const int owner[2])
+{
+    close(ready[0]);
+    close(ready[1]);
+    if (owner[0] >= 0) {
+        close(owner[0]);
+        close(owner[1]);
+    }
+    return ctl_fail("cannot fork: %s", strerror(error));
+}
+
 /*
  * The daemon says "ready" or one line of what is wrong through a pipe, and closes it. If it is
  * killed before, the pipe ends without a word.
@@ -236,6 +247,8 @@ int ctl_start_daemon(struct ctl_daemon *d)
         keep_alone(ready[1], owner[0]);
         exec_daemon(d, DAEMON_READY);
     }
+    if (pid < 0)
+        return fail_to_fork(errno, ready, owner);
     close(ready[1]);
     if (d->is_owned)
         close(owner[0]);

@@ -95,6 +95,15 @@ class TestUmask:
         instance.nothing_is_left()
 
 
+class TestLimitOfProcesses:
+    @pytest.mark.skipif(os.getuid() != 0, reason="root makes the other user, as root has no such limit")
+    @pytest.mark.parametrize("command", [("start", "-c"), ("run", "-c")])
+    def test_refuses_a_start_in_one_line(self, instance: Instance, command: tuple[str, ...]) -> None:
+        user = ("setpriv", "--reuid=4243", "--regid=4243", "--clear-groups", "prlimit", "--nproc=1")
+        words = (*command, instance.config, *(("--", "true") if command[0] == "run" else ()))
+        instance.check(instance.ctl(*words, before=user), 2, "tierctl: cannot fork: ")
+
+
 class TestManyOthers:
     pytestmark = pytest.mark.usefixtures("alone")
 
