@@ -21,6 +21,7 @@
 #include "common/show.h"
 #include "common/signals.h"
 #include "darshan/trace.h"
+#include "instance/attach.h"
 #include "instance/make.h"
 #include "stage/asked.h"
 #include "staging/movers.h"
@@ -343,6 +344,24 @@ static int run_staged(struct run *r)
 }
 
 /*
+ * A program of a run may be a script that runs its steps by this command. The step's instance does not see what the other one
+ * has in its tiers. An instance that cannot be used has nothing for this process.
+ */
+static int drain_outer(void)
+{
+    const char *outer = getenv("TIERBENCH_INSTANCE");
+    char retry[256];
+    tb_engine *e;
+    if (!outer || !*outer || tb_instance_attach(outer, tb_io_libc(), &e))
+        return 0;
+    snprintf(retry, sizeof(retry), "tierctl drain -i %s", outer);
+    fprintf(stderr, "tierctl: this runs under instance %s, whose tiers the new one does not see: they are drained first\n", outer);
+    int rc = ctl_drain(e, retry);
+    tb_engine_detach(e);
+    return rc;
+}
+
+/*
  * The checks come first, so a wrong command makes nothing. Then the mover, the trace and the daemon; each that fails takes back
  * what came before it.
  */
@@ -352,7 +371,7 @@ int tb_run_command(const struct ctl_command *self, int argc, char **argv)
     int rc = parse(self, argc, argv, &r);
     if (rc || (rc = check_program(r.command[0])))
         return rc;
-    if ((rc = ctl_trace_check(&r.trace)) || (rc = start_mover(&r)))
+    if ((rc = ctl_trace_check(&r.trace)) || (r.daemon.config && (rc = drain_outer())) || (rc = start_mover(&r)))
         return rc;
     if (!r.daemon.config)
         return run_staged(&r);

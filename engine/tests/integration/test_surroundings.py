@@ -183,6 +183,22 @@ class TestNamespaces:
         instance.check(done, 0, "all", "no such instance runs")
 
 
+class TestRunInARun:
+    def test_sees_and_keeps_what_both_wrote(self, instance: Instance) -> None:
+        """A job script that runs its steps under tiers of their own: the outer instance would write its old bytes over theirs."""
+        step = f"{BIN}/tierctl run -c {instance.config} --"
+        (instance.root / "one").write_text("one\n")
+        (instance.root / "two").write_text("two, longer\n")
+        script = f"cp one pfs/f && {step} cat pfs/f && {step} cp two pfs/f && cat pfs/f && cp one pfs/g"
+        words = (BIN / "tierctl", "run", "-c", instance.config, "--", "sh", "-c", script)
+        done = subprocess.run(words, cwd=instance.root, capture_output=True, text=True, timeout=60)
+        instance.check(done, 0, "this runs under instance run-")
+        assert done.stdout == "one\ntwo, longer\n"
+        assert (instance.root / "pfs/f").read_text() == "two, longer\n"
+        assert (instance.root / "pfs/g").read_text() == "one\n"
+        instance.nothing_is_left()
+
+
 LONGEST = "n" * 63
 
 
