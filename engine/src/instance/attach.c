@@ -124,6 +124,13 @@ static void bury_all(tb_engine *e)
     }
 }
 
+/* A file that is missing was removed by another program (one that clears old files), or by the end of the instance, which takes the region first. */
+static int open_places(tb_engine *e)
+{
+    int rc = tb_client_open_places(e);
+    return rc == -ENOENT && e->region_file >= 0 && tb_file_is_linked(e->region_file) ? -ENODEV : rc;
+}
+
 /* LOOKS takes no slot, so it never has to wait for one. */
 enum role { PROGRAM, TOOL, LOOKS };
 
@@ -155,7 +162,7 @@ static int attach(tb_engine *e, const char *name, int lease, enum role role)
     if (!rc && lease < 0)
         rc = use_lease(e, dup(e->region_file));
     if (!rc)
-        rc = tb_client_open_places(e);
+        rc = open_places(e);
     if (!rc && role == PROGRAM)
         rc = tb_environment_apply(e, &refusal);
     if (lease >= 0)
@@ -294,7 +301,7 @@ static void explain(int rc)
     case -EPERM: why = "it is another user's"; break;
     case -EUSERS: why = "as many clients are attached as max_clients allows"; break;
     case -ESTALE: why = "it is half made or damaged (tierctl gc removes what a killed start left)"; break;
-    case -ENODEV: why = "its tiers' directories are gone or another instance's"; break;
+    case -ENODEV: why = "its tiers' directories are gone or another instance's, or lack files"; break;
     case -EXDEV: why = "it runs in another PID namespace, or there is no /proc here"; break;
     case -EREMCHG: why = "it runs in another user or UTS namespace: its user number or host name is another one here"; break;
     case -EREMOTE: why = "its region is in another mount namespace, or its name in /dev/shm was removed"; break;

@@ -16,6 +16,12 @@ def limited(n: int, which: str = "") -> tuple[str, ...]:
     return ("prlimit", f"--fsize={n}{which}")
 
 
+def await_end_of_daemons(instance: Instance) -> None:
+    until = time.monotonic() + 30
+    while instance.daemons() and time.monotonic() < until:
+        time.sleep(0.01)
+
+
 class TestLimitOfFileSizes:
     @pytest.mark.config(tiers=("nvme",))
     def test_is_not_asked_for_slabs(self, instance: Instance) -> None:
@@ -60,9 +66,7 @@ class TestLimitOfFileSizes:
         assert instance.program().ask(f"write {8 * MIB} far") == "3"
         instance.programs.pop().end()
         os.kill(instance.daemons()[0], signal.SIGTERM)
-        until = time.monotonic() + 30
-        while instance.daemons() and time.monotonic() < until:
-            time.sleep(0.01)
+        await_end_of_daemons(instance)
         assert instance.file.read_bytes()[8 * MIB :] == b"far"
         instance.stop()
 
@@ -181,6 +185,24 @@ class TestNamespaces:
         env = {"TIERBENCH_CONFIG": str(instance.config)}
         done = instance.run_under("cat", instance.file, before=words, env=env)
         instance.check(done, 0, "all", "no such instance runs")
+
+
+class TestFilesOfATier:
+    def test_that_another_program_removed_are_missed(self, instance: Instance) -> None:
+        """As one that clears old files does. The daemon has them open: what is in them is not lost."""
+        instance.start()
+        program = instance.program()
+        for at in range(0, 5 * MIB, 65536):
+            assert program.ask(f"write {at} kept") == "4"
+        instance.programs.pop().end()
+        for slab in instance.directory().glob("slab-*"):
+            slab.unlink()
+        instance.check(instance.run_under("cat", instance.file), 2, "lack files", "this program ends")
+        instance.check(instance.ctl("stop", "-i", instance.name), 2, "lack files")
+        os.kill(instance.daemons()[0], signal.SIGTERM)
+        await_end_of_daemons(instance)
+        data = instance.file.read_bytes()
+        assert [data[at : at + 4] for at in range(0, 5 * MIB, 65536)] == [b"kept"] * 80
 
 
 class TestRunInARun:
