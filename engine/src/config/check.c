@@ -219,8 +219,11 @@ static int check_region(const struct tb_config *c, uint64_t region_bytes, struct
         return 0;
     if (c->region.directory[0] && refuse_directory(c, "region.directory", directory, err))
         return -EINVAL;
-    if (statfs(directory, &fs))
-        return -errno;
+    if (statfs(directory, &fs)) {
+        snprintf(err->text, sizeof(err->text), "%.400s: the region: %.400s: %s; allowed: a tmpfs there", c->file, directory,
+                 strerror(errno));
+        return -EINVAL;
+    }
     if (fs.f_type == HUGETLBFS_MAGIC)
         return check_hugetlb(c, region_bytes, (uint64_t)fs.f_bsize, err);
     if (c->region.directory[0] && fs.f_type != TMPFS_MAGIC) {

@@ -187,6 +187,18 @@ class TestNamespaces:
         instance.check(done, 0, "all", "no such instance runs")
 
 
+class TestNoSharedMemory:
+    @pytest.mark.parametrize("command", ["check", "start -c"])
+    def test_is_told_in_one_line(self, instance: Instance, command: str) -> None:
+        if not can_unshare("-m"):
+            pytest.skip("no mount namespaces here")
+        without = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /dev && exec "$@"', "sh")
+        done = instance.ctl(*command.split(), instance.config, before=without)
+        says = f"tierctl: {instance.config}: the region: /dev/shm: No such file or directory; allowed: a tmpfs there\n"
+        assert (done.returncode, done.stderr) == (2, says)
+        instance.nothing_is_left()
+
+
 class TestFilesOfATier:
     def test_that_another_program_removed_are_missed(self, instance: Instance) -> None:
         """As one that clears old files does. The daemon has them open: what is in them is not lost."""
