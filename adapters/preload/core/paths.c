@@ -296,7 +296,7 @@ const char *tb_path_look(int dirfd, const char *path, struct tb_path *out)
         tb_arrival_await(name);
     bool found = name && (out->io = tb_engine_route(e, name, &out->mode)) && is_served(path, name, out);
     if (found && foreign && out->mode != TB_MODE_BYPASS)
-        tb_end_program(path, "its instance runs in another PID namespace, or clone made this process");
+        tb_end_program(path, "its instance runs in another PID namespace or time namespace, or clone made this process");
     tb_leave();
     errno = saved;
     return found && !foreign ? name : NULL;

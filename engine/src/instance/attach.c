@@ -106,8 +106,8 @@ static int use_lease(tb_engine *e, int region)
 }
 
 /*
- * In another PID namespace process numbers and owners of locks mean nothing. Without /proc
- * it cannot be seen which processes live.
+ * In another PID namespace process numbers and owners of locks mean nothing; in another time
+ * namespace processes that live seem to have ended. Without /proc it cannot be seen which live.
  */
 static int check_namespace(const struct tb_header *h)
 {
@@ -302,7 +302,7 @@ static void explain(int rc)
     case -EUSERS: why = "as many clients are attached as max_clients allows"; break;
     case -ESTALE: why = "it is half made or damaged (tierctl gc removes what a killed start left)"; break;
     case -ENODEV: why = "its tiers' directories are gone or another instance's, or lack files"; break;
-    case -EXDEV: why = "it runs in another PID namespace, or there is no /proc here"; break;
+    case -EXDEV: why = "it runs in another PID namespace or time namespace, or there is no /proc here"; break;
     case -EREMCHG: why = "it runs in another user or UTS namespace: its user number or host name is another one here"; break;
     case -EREMOTE: why = "its region is in another mount namespace, or its name in /dev/shm was removed"; break;
     case -EINPROGRESS: why = "it is being drained, to be ended"; break;

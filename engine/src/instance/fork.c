@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -22,6 +21,7 @@
 #include "layer/repair.h"
 #include "region/clients.h"
 #include "region/handle.h"
+#include "region/lease.h"
 
 #define AWAITED_NS 60000000000ull /* time that a child gets until it runs, if its parent has ended */
 
@@ -33,13 +33,11 @@
  */
 static _Thread_local uint32_t forked_slot = TB_NONE;
 
-/* This process's next child is in a new PID namespace, or in another one (unshare, setns). */
+/* This process's next child is in a new PID or time namespace, or in another one (unshare, setns). */
 static bool has_foreign_children(const tb_engine *e)
 {
-    struct stat st;
-    if (stat("/proc/self/ns/pid_for_children", &st)) /* a new namespace without a process is in no file system */
-        return e->knows_children;
-    return st.st_ino != e->header->pid_namespace;
+    uint64_t of_children = tb_pid_namespace_of_children();
+    return of_children ? of_children != e->header->pid_namespace : e->knows_children;
 }
 
 static _Thread_local bool leaves; /* of this thread's next child */

@@ -33,11 +33,29 @@
 /* all of one length, so that a change of state is one write in place */
 static const char *const states[] = {"making", "living", "void  "};
 
-/* The inode of the namespace tells it from others on this node. 0: /proc is not there, and no two processes can be compared. */
-uint64_t tb_pid_namespace(void)
+static uint64_t inode_of(const char *path)
 {
     struct stat st;
-    return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+    return stat(path, &st) ? 0 : st.st_ino;
+}
+
+/* Their inodes, of half a word each, tell them from others on this node. A kernel without time namespaces has none to tell. */
+static uint64_t both(const char *pid, const char *time)
+{
+    uint64_t numbers = inode_of(pid);
+    return numbers ? inode_of(time) << 32 ^ numbers : 0;
+}
+
+/* 0: /proc is not there, and no two processes can be compared. */
+uint64_t tb_pid_namespace(void)
+{
+    return both("/proc/self/ns/pid", "/proc/self/ns/time");
+}
+
+/* A new namespace of numbers without a process is in no file system. */
+uint64_t tb_pid_namespace_of_children(void)
+{
+    return both("/proc/self/ns/pid_for_children", "/proc/self/ns/time_for_children");
 }
 
 /* Tells whether the node was started again since: then the region and memory tiers are gone. */

@@ -91,7 +91,11 @@ bool tb_lease_is_locked(int fd, enum tb_lease_byte byte);
 /* "process 12 (python3)" or several: the processes that hold the file open, as far as this one can see. */
 void tb_lease_holders(int fd, char *out, size_t size);
 
-/* The namespace of process numbers, 0 where /proc does not say. */
+/*
+ * The namespaces of process numbers and of the times at which processes started, by which a number that is used again is told: 0
+ * where /proc does not say. The second is that of the children that this process will make.
+ */
 uint64_t tb_pid_namespace(void);
+uint64_t tb_pid_namespace_of_children(void);
 
 #endif

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -139,6 +140,27 @@ ELSEWHERE = {
 }
 
 
+# Ends at once; its child, which is in another time namespace, writes by what it inherited when it is told to.
+LEAVES = """
+import ctypes, os, sys, time
+file, go, gone = sys.argv[1:]
+f = os.open(file, os.O_RDWR | os.O_CREAT)
+os.write(f, b"parent ")
+if ctypes.CDLL(None).unshare(0x80):
+    os._exit(9)
+with open("/proc/self/timens_offsets", "w") as offsets:
+    offsets.write("boottime 100000 0")
+if os.fork() == 0:
+    os.closerange(1, 3)
+    until = time.monotonic() + 30
+    while not os.path.exists(go) and time.monotonic() < until:
+        time.sleep(0.01)
+    os.write(f, b"child")
+    os.close(f)
+    os.mkdir(gone)
+"""
+
+
 class TestNamespaces:
     """In which the names that lead to an instance are other ones. A program there would read what the PFS has."""
 
@@ -167,6 +189,35 @@ class TestNamespaces:
     @pytest.mark.config(tiers=("ram",), fsync="pfs")
     def test_of_users_are_refused_without_a_lease(self, instance: Instance) -> None:
         self.refuse(instance, "user")
+
+    def test_of_time_are_refused(self, instance: Instance) -> None:
+        """There a living process seems to be another one that got its number: it would be taken for dead."""
+        there = ("unshare", "-T", "--fork", "--boottime", "100000")
+        if not can_unshare(*there[1:]):
+            pytest.skip("no time namespaces here")
+        instance.start()
+        program = instance.program()
+        assert program.ask("write 0 alive") == "5"
+        instance.check(instance.run_under("cat", instance.file, before=there), 2, "time namespace")
+        instance.check(instance.ctl("drain", "-i", instance.name, before=there), 2, "time namespace")
+        assert instance.status()["clients"] == 1
+        assert program.ask("read 9") == "b'alive'"
+
+    def test_of_time_of_a_child_are_too(self, instance: Instance) -> None:
+        """It passes through with what it inherited, as in another PID namespace, where a repair would take its offset away."""
+        instance.start()
+        go, gone = instance.root / "go", instance.root / "gone"
+        done = instance.run_under(sys.executable, "-c", LEAVES, instance.file, go, gone)
+        if done.returncode == 9:
+            pytest.skip("no time namespaces here")
+        instance.check(done, 0)
+        instance.check(instance.ctl("drain", "-i", instance.name), 0)
+        go.touch()
+        until = time.monotonic() + 30
+        while not gone.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        instance.stop()
+        assert instance.read() == "parent child"
 
     def test_are_not_seen_in_a_name_with_a_dot(self, instance: Instance) -> None:
         env = {"TIERBENCH_CONFIG": str(instance.config), "TIERBENCH_INSTANCE": "part"}
