@@ -27,7 +27,10 @@
 #define TOUCH_THREADS 15
 #define HUGE_PAGE (2u << 20) /* where it is larger (aarch64 with pages of 64 KiB), the kernel refuses these, and pages stay small */
 #define REFUSALS_MOST 4u     /* then there are hardly any to be had, and each further try would cost a search for one */
-#define SLOW_NS 50000000     /* ten times what it takes to clear one in the slowest memory that was met: it was searched for */
+#define SWEPT_LOOKS 500      /* half a second: it is held for a moment */
+#define SWEPT_LOOK_NS 1000000
+#define SWEPT_MOST 8
+#define SLOW_NS 50000000 /* ten times what it takes to clear one in the slowest memory that was met: it was searched for */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -320,11 +323,26 @@ static int map(int fd, size_t bytes, struct tb_region *r)
     return 0;
 }
 
-/* Locked from here on: a region that is half made must not be taken for the remains of a dead maker. */
+/* Another process that holds it takes it for the remains of a dead maker, and is about to remove it. */
+static int share_soon(int fd)
+{
+    int rc = tb_lease_share(fd);
+    for (int look = 0; rc == -EBUSY && look < SWEPT_LOOKS; look++) {
+        nanosleep(&(struct timespec){0, SWEPT_LOOK_NS}, NULL);
+        rc = tb_lease_share(fd);
+    }
+    return rc;
+}
+
+/* Locked from here on: a region that is half made must not be taken for the remains of a dead maker. One that was is made again. */
 static int make_file(const char *directory, const char *instance, uint64_t *bytes)
 {
-    int fd = tb_region_file_create(directory, instance);
-    int rc = fd < 0 ? fd : tb_lease_share(fd);
+    int fd = tb_region_file_create(directory, instance), rc = fd < 0 ? fd : share_soon(fd);
+    for (int again = 0; !rc && !tb_file_is_linked(fd) && again < SWEPT_MOST; again++) {
+        close(fd);
+        fd = tb_region_file_create(directory, instance);
+        rc = fd < 0 ? fd : share_soon(fd);
+    }
     if (!rc && !tb_file_is_linked(fd))
         rc = -EBUSY;
     *bytes = rc ? 0 : tb_huge_round(fd, *bytes);

@@ -1,6 +1,7 @@
 """What surrounds an instance: limits and umask of its processes, the host's name, namespaces, its name, how many others there are."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -119,6 +120,39 @@ class TestManyOthers:
         instance.kill_daemons(len(names))
         instance.recover(0, "66 instances recovered")
         instance.nothing_is_left()
+
+
+# Each lock is late by a third of a second: the region has its name, and is not held yet.
+SLOW_LOCKS = (
+    "strace",
+    "-D",
+    "-f",
+    "-qq",
+    "-o",
+    "/dev/null",
+    "-e",
+    "trace=fcntl",
+    "-e",
+    "inject=fcntl:delay_enter=300000",
+)
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.config(tiers=("ram",), fsync="pfs")
+class TestGcDuringAStart:
+    def test_that_takes_the_new_region_for_a_left_one(self, instance: Instance) -> None:
+        if not shutil.which("strace"):
+            pytest.skip("no strace here")
+        words = (*SLOW_LOCKS, BIN / "tierctl", "start", "-c", instance.config, "-i", instance.name)
+        said = instance.root / "said"  # no pipe: strace has it open as long as the daemon lives
+        with said.open("w") as out, subprocess.Popen(words, stdout=out, stderr=out) as start:
+            took = False
+            while start.poll() is None and not took:
+                took = "its start was killed" in instance.ctl("gc").stdout
+            status = start.wait(60)
+        assert took
+        assert status == 0, said.read_text()
+        instance.stop()
 
 
 class TestHostName:
