@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/kill_point.h"
@@ -347,4 +348,13 @@ off_t tb_layer_size(const tb_engine *e, uint32_t file, off_t backing)
     if (!e->header->config.several_nodes || (ours && size > backing))
         return size;
     return backing;
+}
+
+/* Between nodes the PFS is asked: others may have made the file longer there, and fstat shows that. */
+off_t tb_layer_end(tb_engine *e, uint32_t file, int fd)
+{
+    struct stat st;
+    if (!e->header->config.several_nodes || TB_IO(tb_file_io(e, file), fstat, fd, &st))
+        return (off_t)e->region.files[file].size;
+    return tb_layer_size(e, file, st.st_size);
 }

@@ -46,6 +46,8 @@ int tb_end_lower(tb_engine *e, uint32_t file, int fd, uint64_t end, uint64_t ver
 int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length);
 /* What a program sees of a file's size, `backing` being the backing file's: other nodes may have made that longer. */
 off_t tb_layer_size(const tb_engine *e, uint32_t file, off_t backing);
+/* The same of an open file: what SEEK_END counts from. */
+off_t tb_layer_end(tb_engine *e, uint32_t file, int fd);
 
 /* Wait until no process sets the file's length any more.  The caller holds no lock. */
 void tb_end_wait(tb_engine *e, uint32_t file);

@@ -247,7 +247,7 @@ static off_t seek(tb_engine *e, struct tb_open *o, int fd, off_t offset, int whe
     if (whence == SEEK_CUR)
         beyond = __builtin_add_overflow(offset, (off_t)o->offset, &at);
     else if (whence == SEEK_END)
-        beyond = __builtin_add_overflow(offset, (off_t)e->region.files[o->file].size, &at);
+        beyond = __builtin_add_overflow(offset, tb_layer_end(e, o->file, fd), &at);
     else if (whence == SEEK_DATA || whence == SEEK_HOLE)
         at = seek_data(e, o, fd, offset, whence);
     else if (whence != SEEK_SET)

@@ -144,6 +144,33 @@ for name, at in ((f"own.{rank}", 0), ("shared", rank)):
     os.close(fd)
 """
 
+# A file is held open here and made longer there: SEEK_END, of what is held and of a new open, counts from where fstat says.
+LONGER = (
+    PROLOGUE
+    + """
+right = True
+held = os.open(root + "/pfs/shared", os.O_RDWR | os.O_CREAT, 0o600)
+for turn in range(3):
+    meet(f"held{turn}")
+    if rank == 0:
+        fd = os.open(root + "/pfs/shared", os.O_WRONLY)
+        os.pwrite(fd, piece(0, turn, 5000), turn * 5000)
+        os.fsync(fd)
+        os.close(fd)
+    meet(f"written{turn}")
+    os.fsync(held)
+    new = os.open(root + "/pfs/shared", os.O_RDONLY)
+    for fd in (held, new):
+        ends = os.fstat(fd).st_size, os.lseek(fd, 0, os.SEEK_END)
+        if ends != ((turn + 1) * 5000,) * 2:
+            print(f"rank {rank}: turn {turn}: {ends}", file=sys.stderr, flush=True)
+            right = False
+    os.close(new)
+    meet(f"seen{turn}")
+end(right)
+"""
+)
+
 
 def piece(rank: int, turn: int, size: int) -> bytes:
     return bytes([1 + rank + 16 * turn]) * size
@@ -268,6 +295,10 @@ def test_bytes_of_another_node_in_a_gap(nodes: Nodes) -> None:
 @pytest.mark.parametrize("mode", ["persistent-async", "persistent-sync", "bypass"])
 def test_what_was_closed_is_seen_when_opened(nodes: Nodes, mode: str) -> None:
     nodes.run_ranks(CLOSE_TO_OPEN, flush="on-close", options=("--mode", mode))
+
+
+def test_the_end_of_a_file_that_is_held_open(nodes: Nodes) -> None:
+    nodes.run_ranks(LONGER, text=CONFIG.replace("fsync: tier", "fsync: pfs"))
 
 
 def test_appended_by_all(nodes: Nodes) -> None:

@@ -14,7 +14,7 @@ from threading import Event, Thread
 import pytest
 import test_nodes
 from instances import BIN
-from test_nodes import APPENDED, CLOSE_TO_OPEN, CONFIG, PROLOGUE, Nodes, piece
+from test_nodes import APPENDED, CLOSE_TO_OPEN, CONFIG, LONGER, PROLOGUE, Nodes, piece
 
 nodes = test_nodes.nodes  # the fixture
 
@@ -329,6 +329,11 @@ def test_strided(nodes: Nodes, turns: int) -> None:
 @pytest.mark.parametrize("mode", ["persistent-async", "persistent-sync", "bypass"])
 def test_what_was_closed_is_seen_when_opened(nodes: Nodes, mode: str, flush: str) -> None:
     run(nodes, CLOSE_TO_OPEN, flush=flush, text=SHARED + f"mode: {mode}\n")
+
+
+@pytest.mark.parametrize("fsync", ["tier", "pfs"])
+def test_the_end_of_a_file_that_is_held_open(nodes: Nodes, fsync: str) -> None:
+    run(nodes, LONGER, text=SHARED.replace("fsync: tier", f"fsync: {fsync}"))
 
 
 def test_appended_by_all(nodes: Nodes) -> None:
