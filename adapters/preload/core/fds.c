@@ -103,16 +103,26 @@ int tb_fd_highest(void)
 }
 
 /* errno stays as it is unless the flush failed. */
-int tb_fd_coherent(int fd)
+static int ask_engine(int fd, int (*ask)(tb_engine *, int))
 {
     if (!tb_fd_io(fd))
         return 0;
     int saved = errno;
     tb_enter();
-    int rc = tb_engine_make_coherent(tb_adapter_engine(), fd);
+    int rc = ask(tb_adapter_engine(), fd);
     tb_leave();
     errno = saved;
     return (int)tb_result(rc);
+}
+
+int tb_fd_coherent(int fd)
+{
+    return ask_engine(fd, tb_engine_make_coherent);
+}
+
+int tb_fd_before_lock(int fd)
+{
+    return ask_engine(fd, tb_engine_before_lock);
 }
 
 /* Those that are closed by the exec need nothing. The first that fails ends it: then the program is not executed. */

@@ -50,6 +50,8 @@ extern _Atomic bool tb_has_ring;
 
 /* Before something buffers cannot serve is done with a descriptor.  0, or -1 with errno where the flush failed. */
 int tb_fd_coherent(int fd);
+/* The same before a record lock is taken, where other nodes may go by it. */
+int tb_fd_before_lock(int fd);
 /* Before descriptors are inherited by a program that is executed.  -1 with errno: it would write at other offsets, so it must not run. */
 int tb_coherent_for_exec(void);
 

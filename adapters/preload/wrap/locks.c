@@ -47,11 +47,14 @@ static bool count_from_start(int fd, struct flock *range)
     return true;
 }
 
-/* The mark comes before the lock: between the two an engine's close would take the lock away. */
+/* The mark comes before the lock: between the two an engine's close would take the lock away. An OFD lock stays. */
 static int ask_kernel(int fd, int command, struct flock *range)
 {
-    bool takes = (command == F_SETLK || command == F_SETLKW) && range->l_type != F_UNLCK;
-    struct tb_lock_mark *mark = takes ? tb_lock_asks(fd) : NULL;
+    bool of_process = command == F_SETLK || command == F_SETLKW, of_open = command == F_OFD_SETLK || command == F_OFD_SETLKW;
+    bool takes = (of_process || of_open) && range->l_type != F_UNLCK;
+    if (takes && !tb_inside && tb_fd_before_lock(fd))
+        return -1;
+    struct tb_lock_mark *mark = takes && of_process ? tb_lock_asks(fd) : NULL;
     int rc = REAL(fcntl)(fd, command, range);
     tb_lock_asked(mark);
     return rc;

@@ -248,6 +248,12 @@ uint32_t tb_engine_moves(tb_engine *engine);
 int tb_engine_make_coherent(tb_engine *engine, int fd);
 
 /*
+ * Before the program takes a record lock on `fd`: where other nodes may order their reads and writes by such locks, the file
+ * becomes coherent. Returns as tb_engine_make_coherent; with an error the lock is not to be taken.
+ */
+int tb_engine_before_lock(tb_engine *engine, int fd);
+
+/*
  * Before another file takes the number of `fd` without a close (dup2): an open that asked for nothing but the descriptor
  * asks now which file it is.
  */

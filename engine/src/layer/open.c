@@ -211,6 +211,13 @@ static int join_other_nodes(struct tb_opening *o)
     return o->flags & O_APPEND && o->e->header->config.several_nodes ? tb_engine_make_coherent(o->e, o->fd) : 0;
 }
 
+/* A lock says when bytes may be read and written. Buffers of two nodes would keep their own order, so they don't hold any. */
+int tb_engine_before_lock(tb_engine *e, int fd)
+{
+    const struct tb_open *o = e->header->config.several_nodes ? tb_open_of(e, fd) : NULL;
+    return o && !(e->region.files[o->file].flags & TB_FILE_SCRATCH) ? tb_engine_make_coherent(e, fd) : 0;
+}
+
 /* Bind: the descriptor gets an open description.  A full table is an error: passing through would mix old and new bytes. */
 static int bind_it(struct tb_opening *o)
 {

@@ -171,6 +171,26 @@ end(right)
 """
 )
 
+# A number that all count up under a record lock, as the shared pointers of MPI-IO are kept.
+COUNTED = (
+    PROLOGUE
+    + """
+import fcntl, struct
+fd = os.open(root + "/pfs/shared", os.O_RDWR | os.O_CREAT, 0o600)
+def lock(kind):
+    command = fcntl.F_OFD_SETLKW if rank % 2 else fcntl.F_SETLKW
+    fcntl.fcntl(fd, command, struct.pack("hhqqi4x", kind, os.SEEK_SET, 0, 0, 0))
+meet("opened")
+for turn in range(25):
+    lock(fcntl.F_WRLCK)
+    number = int(os.pread(fd, 20, 0) or b"0") + 1
+    os.pwrite(fd, b"%d" % number, 0)
+    lock(fcntl.F_UNLCK)
+os.close(fd)
+end(True)
+"""
+)
+
 
 def piece(rank: int, turn: int, size: int) -> bytes:
     return bytes([1 + rank + 16 * turn]) * size
@@ -299,6 +319,11 @@ def test_what_was_closed_is_seen_when_opened(nodes: Nodes, mode: str) -> None:
 
 def test_the_end_of_a_file_that_is_held_open(nodes: Nodes) -> None:
     nodes.run_ranks(LONGER, text=CONFIG.replace("fsync: tier", "fsync: pfs"))
+
+
+def test_counted_under_a_lock(nodes: Nodes) -> None:
+    nodes.run_ranks(COUNTED)
+    assert nodes.shared.read_bytes() == b"100"
 
 
 def test_appended_by_all(nodes: Nodes) -> None:

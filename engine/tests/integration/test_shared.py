@@ -14,7 +14,7 @@ from threading import Event, Thread
 import pytest
 import test_nodes
 from instances import BIN
-from test_nodes import APPENDED, CLOSE_TO_OPEN, CONFIG, LONGER, PROLOGUE, Nodes, piece
+from test_nodes import APPENDED, CLOSE_TO_OPEN, CONFIG, COUNTED, LONGER, PROLOGUE, Nodes, piece
 
 nodes = test_nodes.nodes  # the fixture
 
@@ -334,6 +334,12 @@ def test_what_was_closed_is_seen_when_opened(nodes: Nodes, mode: str, flush: str
 @pytest.mark.parametrize("fsync", ["tier", "pfs"])
 def test_the_end_of_a_file_that_is_held_open(nodes: Nodes, fsync: str) -> None:
     run(nodes, LONGER, text=SHARED.replace("fsync: tier", f"fsync: {fsync}"))
+
+
+@pytest.mark.parametrize("flush", ["manual", "on-close"])
+def test_counted_under_a_lock(nodes: Nodes, flush: str) -> None:
+    run(nodes, COUNTED, flush=flush)
+    assert nodes.shared.read_bytes() == b"100"
 
 
 def test_appended_by_all(nodes: Nodes) -> None:
