@@ -5,6 +5,7 @@
 #include "flush/program.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "file/state.h"
@@ -13,6 +14,7 @@
 #include "flush/queue.h"
 #include "region/clients.h"
 #include "shared/commit.h"
+#include "shared/local.h"
 
 #define OWN_SECONDS 2e-3 /* of waiting for the PFS that a program's process does itself */
 #define HELD_TRIES 2000  /* looks at what other nodes have to flush first: 10 s in all */
@@ -80,4 +82,18 @@ int tb_flush_commit(struct tb_target *t, struct tb_told *told)
     if (told)
         *told = own;
     return rc > 0 && !told ? 0 : rc;
+}
+
+/* What an fsync has promised stays: a program outside may have removed the file. */
+static bool may_be_removed_elsewhere(const tb_engine *e, const struct tb_file *f)
+{
+    return e->header->config.several_nodes && f->n_dirty && !f->n_durable && tb_file_may_flush(f);
+}
+
+int tb_flush_meet_removal(struct tb_target *t)
+{
+    struct stat st;
+    if (!may_be_removed_elsewhere(t->engine, &t->engine->region.files[t->file]) || TB_IO(t->io, fstat, t->fd, &st) || st.st_nlink)
+        return 0;
+    return tb_local_lose_own(t->engine, t->file);
 }

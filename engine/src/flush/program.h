@@ -12,5 +12,10 @@
 struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync);
 /* A program's commit of a shared file, as tb_shared_commit: what is dirty is seen by all, and with `copies: 2` not lost with this node. */
 int tb_flush_commit(struct tb_target *t, struct tb_told *told);
+/*
+ * Before an fsync and the last close: another node may have removed the file, or replaced it. It hears of bytes that are committed and makes
+ * this node lose them; others would be kept for a name that is gone, and no drain could end.
+ */
+int tb_flush_meet_removal(struct tb_target *t);
 
 #endif

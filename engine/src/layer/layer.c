@@ -307,7 +307,8 @@ static int layer_fsync(struct tb_io *io, int fd, bool data_only)
     struct tb_target t = tb_layer_target(e, o, fd);
     int earlier = tb_file_take_error(e, o->file);
     tb_layer_enter();
-    int rc = tb_promise_keep(&t);
+    int rc = tb_flush_meet_removal(&t);
+    rc = rc ? rc : tb_promise_keep(&t);
     tb_layer_leave(true);
     if (rc)
         tb_file_take_error(e, o->file);
@@ -371,11 +372,12 @@ static int finish_open(tb_engine *e, struct tb_open *o, int fd)
 {
     uint32_t file = o->file;
     assert(o->ended_by & TB_OPEN_ENDER); /* by this client, so no other one closes it, too */
-    int rc = flush_at_close(e, o, fd), earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
-    if (!rc && tb_layer_may_write(o->flags) && tb_shared_has_news(e, file)) {
-        struct tb_target t = tb_layer_target(e, o, fd);
+    struct tb_target t = tb_layer_target(e, o, fd);
+    int rc = tb_flush_meet_removal(&t);
+    rc = rc ? rc : flush_at_close(e, o, fd);
+    int earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
+    if (!rc && tb_layer_may_write(o->flags) && tb_shared_has_news(e, file))
         rc = tb_flush_commit(&t, NULL);
-    }
     if (!rc && tb_layer_may_write(o->flags))
         rc = tb_shared_finish(e, file);
     tb_reader_close(e, (uint32_t)(o - e->region.opens));

@@ -333,6 +333,16 @@ int tb_local_let_go(tb_engine *e, const struct tb_wire_file *id, const struct tb
 }
 
 /* As unlink_last of layer/names.c, except for the name, which is gone. */
+static int lose_claimed(tb_engine *e, uint32_t file)
+{
+    int rc = tb_journal_tell_removal(e, file);
+    if (!rc) {
+        tb_file_lose_name(&e->region.files[file]);
+        tb_file_forget_claimed(e, file);
+    }
+    return rc;
+}
+
 int tb_local_lose(tb_engine *e, const struct tb_wire_file *id)
 {
     uint32_t file = tb_local_find(e, id);
@@ -340,11 +350,16 @@ int tb_local_lose(tb_engine *e, const struct tb_wire_file *id)
         return 0;
     if (!claim(e, file, id))
         return -EAGAIN;
-    int rc = tb_journal_tell_removal(e, file);
-    if (!rc) {
-        tb_file_lose_name(&e->region.files[file]);
-        tb_file_forget_claimed(e, file);
-    }
+    int rc = lose_claimed(e, file);
+    tb_file_unclaim(e, file);
+    return rc;
+}
+
+int tb_local_lose_own(tb_engine *e, uint32_t file)
+{
+    if (!tb_file_claim(e, file))
+        return 0;
+    int rc = lose_claimed(e, file);
     tb_file_unclaim(e, file);
     return rc;
 }

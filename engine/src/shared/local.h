@@ -35,6 +35,8 @@ int tb_local_let_go(tb_engine *e, const struct tb_wire_file *id, const struct tb
                     uint64_t *clock);
 /* Its last name was removed by another node: as if it had been here. -EAGAIN as above. */
 int tb_local_lose(tb_engine *e, const struct tb_wire_file *id);
+/* The same of a record that the caller holds; waits for the claim. */
+int tb_local_lose_own(tb_engine *e, uint32_t file);
 /* Clean bytes may be old: all of them go. */
 void tb_local_forget_clean(tb_engine *e, uint32_t file);
 

@@ -154,6 +154,12 @@ step("renamed", (first, lambda: write("part", A)), (second, lambda: os.rename(f"
      (second, lambda: is_("whole", B)), (second, lambda: write("new", C)), (second, lambda: os.rename(f"{root}/pfs/new", f"{root}/pfs/whole")),
      (first, lambda: is_("whole", C)))
 step("renamed there", (first, lambda: write("away", A)), (second, lambda: os.rename(f"{root}/pfs/away", f"{root}/pfs/there")))
+doomed = []
+for name, removal in (("doomed", lambda: os.unlink(f"{root}/pfs/doomed")), ("fated", lambda: os.rename(f"{root}/pfs/fate", f"{root}/pfs/fated"))):
+    step(f"{name} with bytes that no commit has", (first, lambda: write("fate", C)), (second, lambda: doomed.append(os.open(f"{root}/pfs/{name}", os.O_RDWR | os.O_CREAT))),
+         (second, lambda: os.pwrite(doomed[-1], A[:50000], 0) == 50000), (first, removal), (second, lambda: os.pread(doomed[-1], 50000, 0) == A[:50000]),
+         (second, lambda: os.fsync(doomed[-1]) if name == "doomed" else None), (second, lambda: os.close(doomed[-1])))
+step("what replaced it", (first or second, lambda: is_("fated", C)), (first, lambda: os.unlink(f"{root}/pfs/fated")))
 held = []
 step("opened before", (first, lambda: write("held", A)), (second, lambda: held.append(os.open(f"{root}/pfs/held", os.O_RDWR))),
      (second, lambda: os.pread(held[0], 200000, 0) == A), (first, lambda: write("held", B)), (second, lambda: os.fsync(held[0])),
