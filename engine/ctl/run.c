@@ -17,12 +17,14 @@
 #include "commands.h"
 #include "common/ctl.h"
 #include "common/ending.h"
+#include "config/check.h"
 #include "nodes/nodes.h"
 #include "common/show.h"
 #include "common/signals.h"
 #include "darshan/trace.h"
 #include "instance/attach.h"
 #include "instance/make.h"
+#include "region/layout.h"
 #include "stage/asked.h"
 #include "staging/movers.h"
 #include "staging/on_nodes.h"
@@ -234,14 +236,34 @@ static int finish(struct run *r)
 }
 
 /* Instances that believe to be alone with the PFS would show each other's bytes late or never. */
-static int check_config(const struct run *r, struct tb_config *c)
+static int check_nodes(const struct run *r, const struct tb_config *c)
+{
+    if (r->nodes.launch && !c->several_nodes)
+        return ctl_fail("run: --per-node: %s: nodes: one; allowed: several, shared", r->daemon.config);
+    if (!r->nodes.launch && c->several_nodes == TB_NODES_SHARED)
+        return ctl_fail("%s: nodes: shared needs the number of nodes: start it with tierctl run --per-node", r->daemon.config);
+    return 0;
+}
+
+/* What a daemon would refuse. With --per-node the paths need not be here. */
+static int read_config(const struct run *r, struct tb_config *c)
 {
     struct tb_error err = {""};
+    struct tb_layout layout;
     const struct ctl_daemon *d = &r->daemon;
     int rc = tb_config_read_for_instance(d->config, d->fragment, d->mode, c, &err);
-    if (rc)
-        return ctl_fail("%s", err.text[0] ? err.text : strerror(-rc));
-    return c->several_nodes ? 0 : ctl_fail("run: --per-node: %s: nodes: one; allowed: several, shared", d->config);
+    rc = rc ? rc : tb_layout_compute(c, &layout, &err);
+    if (!rc && !r->nodes.launch)
+        rc = tb_config_check_paths(c, layout.total_bytes, &err);
+    return rc ? ctl_fail("%s", err.text[0] ? err.text : strerror(-rc)) : check_nodes(r, c);
+}
+
+static int check_config(const struct run *r)
+{
+    struct tb_config *c = calloc(1, sizeof(*c));
+    int rc = c ? read_config(r, c) : ctl_fail("no memory");
+    free(c);
+    return rc;
 }
 
 /* Names the instance, begins the trace and starts the daemons; what was begun goes again where a node cannot start. */
@@ -283,7 +305,7 @@ static int run_on_nodes(struct run *r)
     r->daemon.config = config;
     r->nodes.daemon = &r->daemon;
     struct tb_config *c = calloc(1, sizeof(*c));
-    int rc = c ? check_config(r, c) : ctl_fail("no memory");
+    int rc = c ? read_config(r, c) : ctl_fail("no memory");
     if (!rc && !(rc = start_nodes(r, c))) {
         if ((rc = run_program(r)))
             r->status = rc;
@@ -371,7 +393,8 @@ int tb_run_command(const struct ctl_command *self, int argc, char **argv)
     int rc = parse(self, argc, argv, &r);
     if (rc || (rc = check_program(r.command[0])))
         return rc;
-    if ((rc = ctl_trace_check(&r.trace)) || (r.daemon.config && (rc = drain_outer())) || (rc = start_mover(&r)))
+    if ((r.daemon.config && (rc = check_config(&r))) || (rc = ctl_trace_check(&r.trace)) ||
+        (r.daemon.config && (rc = drain_outer())) || (rc = start_mover(&r)))
         return rc;
     if (!r.daemon.config)
         return run_staged(&r);

@@ -163,6 +163,29 @@ def test_files_without_room_are_refused_before_the_program(site: Site) -> None:
     assert not (site.root / "ran").exists() and not list(site.bb.iterdir()) and site.names() == set()
 
 
+@pytest.mark.parametrize(
+    ("options", "change", "says"),
+    [
+        (["--mode", "fast"], ("", ""), "--mode: fast; allowed: "),
+        (["--per-node", "env"], ("", ""), "nodes: one; allowed: several, shared"),
+        ([], ("max_files: 64\n", ""), "capacity: 4194304 bytes do not hold the engine's metadata"),
+        ([], ("version: 1\n", "version: 1\nnodes: shared\n"), "nodes: shared needs the number of nodes"),
+        ([], ("/buffered}", "/nowhere}"), "/nowhere"),
+    ],
+)
+def test_what_cannot_run_stages_nothing_in(
+    site: Site, options: list[str], change: tuple[str, str], says: str
+) -> None:
+    (site.root / "mesh").mkdir()
+    (site.root / "mesh" / "x").write_text("mesh")
+    config = site.config("streams: 1")
+    more = f"stage_in: {{from: {site.root}/mesh, to: {site.bb}}}\n"
+    config.write_text(config.read_text().replace(*change) + more)
+    out = site.tierctl("run", "-c", str(config), *options, "--", "touch", "ran", status=2)
+    assert says in out.stderr and out.stderr.count("\n") == 1, out.stderr
+    assert not (site.root / "ran").exists() and not list(site.bb.iterdir()) and site.names() == set()
+
+
 REMOVES = """
 import os, shutil
 while not os.path.exists("bb/d/early"): pass
