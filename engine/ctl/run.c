@@ -66,8 +66,8 @@ static int parse(const struct ctl_command *self, int argc, char **argv, struct r
     int rc = ctl_parse(self, argc, argv, take, r);
     if (rc)
         return rc;
-    if ((rc = ctl_stage_settings(r->daemon.config, r->daemon.fragment, !r->nodes.launch, &r->stage)) ||
-        (rc = ctl_stage_in_settings(r->daemon.config, r->daemon.fragment, !r->nodes.launch, &r->stage_in)))
+    const struct ctl_configured by = {r->daemon.config, r->daemon.fragment, r->daemon.mode};
+    if ((rc = ctl_stage_settings(&by, !r->nodes.launch, &r->stage)) || (rc = ctl_stage_in_settings(&by, !r->nodes.launch, &r->stage_in)))
         return rc;
     if (!r->daemon.config && !r->stage.from[0])
         return ctl_misused(self, "needs -c CONFIG, or PERSIST_DIR and PFS_DIR in the environment");

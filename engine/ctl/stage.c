@@ -55,7 +55,7 @@ static int limits(const struct stage *s, struct tb_config_stage *settings)
 {
     if (!s->config)
         return 0;
-    int rc = ctl_stage_settings(s->config, NULL, true, settings);
+    int rc = ctl_stage_settings(&(struct ctl_configured){.config = s->config}, true, settings);
     return rc || settings->from[0] ? rc : ctl_fail("-c %s: has no stage_out", s->config);
 }
 
@@ -258,7 +258,7 @@ static int stage_script(const struct stage *s)
 static int watch(const struct stage *s)
 {
     struct tb_config_stage settings;
-    int rc = ctl_stage_settings(s->config, NULL, true, &settings);
+    int rc = ctl_stage_settings(&(struct ctl_configured){.config = s->config}, true, &settings);
     if (rc || !settings.from[0])
         return rc ? rc : ctl_fail("stage --watch: needs PERSIST_DIR and PFS_DIR in the environment, or -c CONFIG with stage_out");
     if (s->left)

@@ -96,7 +96,7 @@ static int settings(struct wait *w)
         return (size_t)snprintf(w->stage.to, sizeof(w->stage.to), "%s", to) < sizeof(w->stage.to) ? check_log(w)
                                                                                                   : ctl_fail("PFS_DIR: too long");
     }
-    int rc = ctl_stage_settings(NULL, NULL, true, &w->stage);
+    int rc = ctl_stage_settings(&(struct ctl_configured){0}, true, &w->stage);
     return rc || w->stage.from[0] ? rc : ctl_fail("wait: needs PERSIST_DIR and PFS_DIR in the environment, or -i NAME");
 }
 

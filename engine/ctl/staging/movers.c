@@ -104,11 +104,11 @@ static int check_seen(const struct tb_config *c, const char *what, const char *f
 }
 
 /* `in`: its stage_in, else its stage_out; where it has none, what `out` has is held against its modes. */
-static int from_config(const char *config, const char *fragment, bool in, struct tb_config_stage *out)
+static int from_config(const struct ctl_configured *by, bool in, struct tb_config_stage *out)
 {
     struct tb_config *c = calloc(1, sizeof(*c));
     struct tb_error err = {""};
-    int rc = !c ? -ENOMEM : tb_config_read_for_instance(config, fragment, NULL, c, &err);
+    int rc = !c ? -ENOMEM : tb_config_read_for_instance(by->config, by->fragment, by->mode, c, &err);
     const struct tb_config_stage *found = !c ? NULL : in ? &c->stage_in : &c->stage_out;
     if (rc)
         rc = ctl_fail("%s", err.text[0] ? err.text : strerror(-rc));
@@ -121,10 +121,10 @@ static int from_config(const char *config, const char *fragment, bool in, struct
 }
 
 /* The source is looked at from where the command is given; the destination only on the node, where it is. */
-int ctl_stage_in_settings(const char *config, const char *fragment, bool is_node, struct tb_config_stage *out)
+int ctl_stage_in_settings(const struct ctl_configured *by, bool is_node, struct tb_config_stage *out)
 {
     tb_stage_defaults(out);
-    int rc = config ? from_config(config, fragment, true, out) : 0;
+    int rc = by->config ? from_config(by, true, out) : 0;
     if (!rc && out->from[0])
         rc = check_folder("stage_in.from", out->from, R_OK | X_OK);
     if (!rc && out->from[0] && is_node)
@@ -147,15 +147,15 @@ static int check_settings(bool by_config, bool is_node, struct tb_config_stage *
 }
 
 /* A configuration's stage_out wins over the environment: the user named the file, and so asked for it. */
-int ctl_stage_settings(const char *config, const char *fragment, bool is_node, struct tb_config_stage *out)
+int ctl_stage_settings(const struct ctl_configured *by, bool is_node, struct tb_config_stage *out)
 {
     tb_stage_defaults(out);
-    int rc = config ? from_config(config, fragment, false, out) : 0;
+    int rc = by->config ? from_config(by, false, out) : 0;
     bool by_config = out->from[0];
     if (!rc && !by_config)
         rc = from_environment(out);
-    if (!rc && !by_config && config && out->from[0])
-        rc = from_config(config, fragment, false, out); /* its modes hold for these folders, too */
+    if (!rc && !by_config && by->config && out->from[0])
+        rc = from_config(by, false, out); /* its modes hold for these folders, too */
     return rc || !out->from[0] ? rc : check_settings(by_config, is_node, out);
 }
 

@@ -20,15 +20,20 @@ struct ctl_mover {
     struct tb_ledger ledger; /* kept open from the start: if the PFS is unmounted later, it still says which files were moved */
 };
 
+/* What a command was given; each may be NULL. The mode counts instead of the configuration's. */
+struct ctl_configured {
+    const char *config, *fragment, *mode;
+};
+
 /*
- * stage_out of the configuration; where that has none, or NULL is given, PERSIST_DIR and PFS_DIR of the environment. `from` is ""
+ * stage_out of the configuration; where that has none, or none is given, PERSIST_DIR and PFS_DIR of the environment. `from` is ""
  * where there is neither. `is_node`: files are moved here; else the node's folder need not be here, as on a launch node. 0, or
  * EXIT_BAD_INPUT with what is wrong said.
  */
-int ctl_stage_settings(const char *config, const char *fragment, bool is_node, struct tb_config_stage *out);
+int ctl_stage_settings(const struct ctl_configured *by, bool is_node, struct tb_config_stage *out);
 
 /* stage_in of the configuration; `from` is "" where there is none. 0, or EXIT_BAD_INPUT with what is wrong said. */
-int ctl_stage_in_settings(const char *config, const char *fragment, bool is_node, struct tb_config_stage *out);
+int ctl_stage_in_settings(const struct ctl_configured *by, bool is_node, struct tb_config_stage *out);
 
 /*
  * The folder that a path leads to, in place. Files are found by it and told by it in the log, so a folder that is named by a link

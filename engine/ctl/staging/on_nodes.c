@@ -149,9 +149,10 @@ static int watch(struct tb_config_stage *out)
  */
 int ctl_node_stage(const char *word, const char *config, const char *fragment)
 {
+    const struct ctl_configured by = {.config = config, .fragment = fragment};
     struct tb_config_stage out, in;
-    int rc = ctl_stage_settings(config, fragment, true, &out);
-    if (rc || (rc = ctl_stage_in_settings(config, fragment, true, &in)))
+    int rc = ctl_stage_settings(&by, true, &out);
+    if (rc || (rc = ctl_stage_in_settings(&by, true, &in)))
         return rc;
     if (strcmp(word, "in") == 0)
         return ctl_stage_in(&in, out.from[0] ? out.to : ".");

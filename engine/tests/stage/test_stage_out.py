@@ -553,11 +553,12 @@ def test_bad_keys_are_refused_with_file_and_line(site: Site, more: str, words: s
     assert not (site.root / "ran").exists()
 
 
+@pytest.mark.parametrize(("key", "mode"), [("mode: scratch\n", []), ("", ["--mode", "scratch"])])
 @pytest.mark.parametrize("by", ["stage_out", "environment", "stage_in"])
-def test_a_node_local_folder_in_mode_scratch_is_refused(site: Site, by: str) -> None:
+def test_a_node_local_folder_in_scratch_is_refused(site: Site, by: str, key: str, mode: list[str]) -> None:
     """The program's files would go elsewhere: 'All files moved' would be said of none."""
     config = site.config("streams: 1")
-    text = config.read_text().replace(f"{site.root}/buffered", str(site.root)) + "mode: scratch\n"
+    text = config.read_text().replace(f"{site.root}/buffered", str(site.root)) + key
     if by != "stage_out":
         text = re.sub("^stage_out: .*$", "", text, flags=re.M)
     if by == "stage_in":
@@ -568,7 +569,7 @@ def test_a_node_local_folder_in_mode_scratch_is_refused(site: Site, by: str) -> 
         for k, v in site.environment().items()
         if by == "environment" or k not in ("PERSIST_DIR", "PFS_DIR")
     }
-    words = [str(TIERCTL), "run", "-c", str(config), "--", "touch", "ran"]
+    words = [str(TIERCTL), "run", "-c", str(config), *mode, "--", "touch", "ran"]
     out = subprocess.run(words, env=env, cwd=site.root, capture_output=True, text=True, timeout=60)
     assert out.returncode == 2 and f"{site.bb}: is in {site.root}, which has mode scratch" in out.stderr, (
         out.stderr
