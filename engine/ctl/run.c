@@ -193,8 +193,8 @@ static int run_program(struct run *r)
 static int report(const struct run *r, json_t *stats, double drain_s)
 {
     fprintf(stderr, "tierctl: program %.3f s, drain %.3f s, exit status %d\n", r->program_s, drain_s, r->status);
-    if (!r->stats)
-        return 0;
+    if (!r->stats || !stats)
+        return r->stats ? EXIT_BAD_INPUT : 0;
     json_object_set_new(stats, "exit_status", json_integer(r->status));
     json_object_set_new(stats, "program_s", json_real(r->program_s));
     int rc = ctl_stats_write(r->stats, stats);
@@ -263,7 +263,7 @@ static int check_config(const struct run *r)
     struct tb_config *c = calloc(1, sizeof(*c));
     int rc = c ? read_config(r, c) : ctl_fail("no memory");
     free(c);
-    return rc;
+    return rc || !r->nodes.launch ? rc : ctl_nodes_check_stats(r->stats);
 }
 
 /* Names the instance, begins the trace and starts the daemons; what was begun goes again where a node cannot start. */

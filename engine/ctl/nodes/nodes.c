@@ -306,21 +306,32 @@ static json_t *merge(const char *folder)
     return sum;
 }
 
+int ctl_nodes_check_stats(const char *stats_path)
+{
+    char folder[PATH_MAX];
+    if (!stats_path || (size_t)snprintf(folder, sizeof(folder), "%s.nodes", stats_path) >= sizeof(folder) || access(folder, F_OK))
+        return 0;
+    return ctl_fail("--stats %s: %s is there, and what is in it would be counted; allowed: a name without such a folder, as a killed run "
+                    "leaves it",
+                    stats_path, folder);
+}
+
 /* PATH.nodes is there during the stop only; a kill in between leaves it with what has come so far. */
 int ctl_nodes_stop(struct ctl_nodes *nodes, const char *stats_path, json_t **stats)
 {
     char folder[PATH_MAX], each[PATH_MAX + 8];
     snprintf(folder, sizeof(folder), "%s.nodes", stats_path ? stats_path : "");
     snprintf(each, sizeof(each), "%s/%%h", folder);
-    if (stats_path && mkdir(folder, 0700))
+    bool counts = stats_path && mkdir(folder, 0700) == 0;
+    if (stats_path && !counts)
         ctl_fail("--stats %s: cannot make the nodes' folder: %s", folder, strerror(errno));
-    pid_t stop = spawn_command(nodes, "stop", stats_path ? "--stats" : NULL, each);
+    pid_t stop = spawn_command(nodes, "stop", counts ? "--stats" : NULL, each);
     int rc = stop > 0 ? ctl_nodes_reap(stop) : EXIT_DRAIN_FAILED;
     if (rc)
         end_daemons(nodes);
     else if (nodes->daemons > 0)
         nodes->ended = ctl_nodes_reap(nodes->daemons);
-    if (stats_path) {
+    if (counts) {
         *stats = merge(folder);
         rmdir(folder);
     }

@@ -36,9 +36,11 @@ void ctl_nodes_forget(struct ctl_nodes *nodes);
  */
 int ctl_nodes_start(struct ctl_nodes *nodes);
 
+/* Of --stats, before anything is started: 0, or EXIT_BAD_INPUT with what is in the way said. */
+int ctl_nodes_check_stats(const char *stats_path);
 /*
  * Drain and remove the instance of each node.  `stats` may be NULL; else it is the nodes' numbers, summed, with each
- * node's own under "nodes"; times are the slowest node's.  0, or EXIT_DRAIN_FAILED with what to do said.
+ * node's own under "nodes"; times are the slowest node's. It stays as it is where they cannot be had, said.  0, or EXIT_DRAIN_FAILED with what to do said.
  */
 int ctl_nodes_stop(struct ctl_nodes *nodes, const char *stats_path, json_t **stats);
 

@@ -305,6 +305,15 @@ def test_bytes_of_both_nodes_in_one_block(nodes: Nodes) -> None:
     assert not Path(f"{stats}.nodes").exists()
 
 
+def test_numbers_of_a_killed_run_are_not_counted(nodes: Nodes) -> None:
+    stats = nodes.root / "stats.json"
+    old = nodes.root / "stats.json.nodes" / "old"
+    old.parent.mkdir()
+    old.write_text('{"drained_bytes": 1000}')
+    nodes.run_ranks(INTERLEAVED, 2, f"--stats {stats}: {old.parent} is there", options=("--stats", stats))
+    assert old.exists() and not stats.exists() and not nodes.shared.exists()
+
+
 def test_bytes_of_another_node_in_a_gap(nodes: Nodes) -> None:
     nodes.run_ranks(BETWEEN)
     block = piece(0, 0, 100) + piece(2, 0, 100) + piece(0, 0, 100) + piece(3, 0, 100)
