@@ -190,12 +190,20 @@ static void meet_folder(void *arg, const char *path, const struct stat *st)
         sync_made(f);
 }
 
+/* A source that is not there is told, too, as a directive may name what the program did not make; one that was moved may go. */
+static void walk_pair(struct tb_finds *f, const struct tb_walk *walk)
+{
+    int rc = tb_walk(walk, f->pair->source);
+    if (rc && walk->unread && !tb_ledger_owns(f->ledger, f->host, f->pair->source, f->pair->destination))
+        walk->unread(f, f->pair->source, strerror(-rc));
+}
+
 static void walk_all(struct tb_finds *f, struct tb_walk walk)
 {
     walk.arg = f;
     for (size_t i = 0; i < f->n_pairs; i++) {
         f->pair = &f->pairs[i];
-        tb_walk(&walk, f->pair->source);
+        walk_pair(f, &walk);
     }
     f->pair = NULL;
     int rc = f->from ? tb_walk(&walk, f->from) : 0;

@@ -68,6 +68,26 @@ def test_what_cannot_be_staged_out_stays(site: Site, job: Path) -> None:
     assert (site.bb / "j1" / "striped" / "out" / "both").read_text() == "1\n2\n"
 
 
+@pytest.mark.parametrize("kind", ["directory", "file", "list"])
+def test_a_source_that_the_job_did_not_make_is_named(site: Site, job: Path, kind: str) -> None:
+    """The job wrote to another name: that must not be removed as if all had been staged out."""
+    (site.root / "list").write_text("$DW_JOB_STRIPED/result\n")
+    source = f"{site.root}/list" if kind == "list" else "$DW_JOB_STRIPED/result"
+    to = site.pfs / "more" if kind == "list" else site.pfs / "more" / "result"
+    directive = f"#DW stage_out type={kind} source={source} destination={to}"
+    job.write_text(JOB.format(root=site.root, more=f"{directive}\necho 3 > $DW_JOB_STRIPED/resutl"))
+    said = stage(site, "--script", str(job), "--job", "7", status=3)
+    result = site.bb / "7" / "striped" / "result"
+    assert f"{result} to " in said and "No such file or directory" in said, said
+    assert (site.pfs / "out" / "both").exists()
+    result.with_name("resutl").rename(result)
+    if kind == "directory":
+        result.rename(result.with_name("x"))
+        result.mkdir()
+    stage(site, "--script", str(job), "--job", "7", "--phase", "out")
+    assert to.exists() and not list(site.pfs.rglob(".tierbench-*"))
+
+
 def test_the_phases_of_a_batch_system(site: Site, job: Path) -> None:
     def phase(word: str) -> str:
         return stage(site, "--script", str(job), "--phase", word, "--job", "j2")
