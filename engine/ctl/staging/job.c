@@ -391,9 +391,11 @@ int stage_job_check_places(const struct stage_job *j)
     return rc;
 }
 
-/* A job that only uses persistent storage has no folder of its own, and so nothing to remove at its end. */
+/* One that only uses persistent storage has none, but where it stages out: the mark says which file systems were there. */
 static bool has_own_folder(const struct stage_job *j)
 {
+    if (j->out.n)
+        return true;
     for (int i = 0; i < j->n_variables; i++)
         if (strncmp(j->variable[i].name, "DW_JOB_", 7) == 0)
             return true;

@@ -257,6 +257,22 @@ def test_a_file_system_that_went_between_two_phases_is_told(site: Site) -> None:
     assert "All files moved\n1\n" in out and out.endswith("All files moved\n2\n"), out
 
 
+def test_so_it_is_of_a_job_with_persistent_storage_alone(site: Site) -> None:
+    (site.root / "make.sh").write_text("#DW create_persistent name=keep type=scratch capacity=1MiB\n")
+    (site.root / "job.sh").write_text(
+        "#DW persistentdw name=keep\n"
+        f"#DW stage_out type=file source=$DW_PERSISTENT_keep/x destination={site.pfs}/out/x\n"
+    )
+    stage = f"{TIERCTL} stage --place bb --log . --job j --script"
+    out = in_a_namespace(
+        site,
+        f"{stage} make.sh; echo 1 > bb/persistent/keep/x; {stage} job.sh --phase setup; umount pfs;"
+        f"{stage} job.sh --phase out; echo status $?; find pfs -mindepth 1; {stage} job.sh --phase teardown; ls bb",
+    )
+    told = f"tierctl: stage: {site.pfs}: its file system is not there any more; nothing was staged out\nstatus 3\n"
+    assert out.endswith(f"{told}persistent\n"), out
+
+
 def test_a_destination_that_becomes_unwritable_is_named(site: Site) -> None:
     """Root may write anywhere, so a file is where a folder has to be made."""
     (site.pfs / "d").write_text("a file")
