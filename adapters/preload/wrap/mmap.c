@@ -2,6 +2,8 @@
  * Mappings. The pages of a mapping are the kernel's, so a file is made coherent before it is
  * mapped, and stays so as long as it has a mapping.
  */
+#include "wrap/mmap.h"
+
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -151,7 +153,7 @@ static void *real_mmap(void *address, size_t n, int protection, int flags, int f
  * Coherent before the mapping exists: its pages are the kernel's, and would be old. The holder
  * comes after, for only a mapping that was made needs one.
  */
-TB_WRAPPER void *mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
+void *tb_mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
 {
     if (flags & MAP_ANONYMOUS || !tb_fd_io(fd))
         return real_mmap(address, n, protection, flags, fd, offset);
@@ -166,6 +168,12 @@ TB_WRAPPER void *mmap(void *address, size_t n, int protection, int flags, int fd
     return mapped;
 }
 
+TB_WRAPPER void *mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
+{
+    return tb_mmap(address, n, protection, flags, fd, offset);
+}
+
+/* By the public name: in libc both are one function, so a hook of the one is one of both. */
 TB_WRAPPER void *mmap64(void *address, size_t n, int protection, int flags, int fd, off64_t offset)
 {
     return mmap(address, n, protection, flags, fd, offset);
@@ -175,7 +183,7 @@ TB_WRAPPER void *mmap64(void *address, size_t n, int protection, int flags, int 
  * The kernel first: an address is free only after it, and another thread's new mapping there
  * must not be released.
  */
-TB_WRAPPER int munmap(void *address, size_t n)
+int tb_munmap(void *address, size_t n)
 {
     int rc = (int)by_number(SYS_munmap, address, (long)n, 0, 0, 0, 0);
     if (rc == 0 && n_mappings && address)
@@ -183,16 +191,17 @@ TB_WRAPPER int munmap(void *address, size_t n)
     return rc;
 }
 
+TB_WRAPPER int munmap(void *address, size_t n)
+{
+    return tb_munmap(address, n);
+}
+
 /*
  * The mapping goes on with its holder at the new address. One that no slot knows is of a file
  * beyond the table.
  */
-TB_WRAPPER void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
+void *tb_mremap(void *old, size_t old_size, size_t size, int flags, void *wanted)
 {
-    va_list args;
-    va_start(args, flags);
-    void *wanted = flags & MREMAP_FIXED ? va_arg(args, void *) : NULL;
-    va_end(args);
     void *moved = (void *)by_number(SYS_mremap, old, (long)old_size, (long)size, flags, (long)wanted, 0);
     for (int i = 0; moved != MAP_FAILED && i < n_mappings; i++)
         if (mappings[i].address == old) {
@@ -201,4 +210,13 @@ TB_WRAPPER void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
             break;
         }
     return moved;
+}
+
+TB_WRAPPER void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    void *wanted = flags & MREMAP_FIXED ? va_arg(args, void *) : NULL;
+    va_end(args);
+    return tb_mremap(old, old_size, size, flags, wanted);
 }

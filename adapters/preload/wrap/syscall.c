@@ -27,6 +27,7 @@
 
 #include "core/adapter.h"
 #include "wrap/async.h"
+#include "wrap/mmap.h"
 #include "wrap/open.h"
 
 /* Newer than the headers of some systems. */
@@ -295,9 +296,9 @@ TB_WRAPPER long syscall(long number, ...)
     case SYS_getdents64: return getdents64(INT(0), POINTER(1), SIZE(2));
     case SYS_execve: return execve(POINTER(0), POINTER(1), POINTER(2));
     case SYS_execveat: return execveat(INT(0), POINTER(1), POINTER(2), POINTER(3), INT(4));
-    case SYS_mmap: return (long)mmap(POINTER(0), SIZE(1), INT(2), INT(3), INT(4), a[5]);
-    case SYS_munmap: return munmap(POINTER(0), SIZE(1));
-    case SYS_mremap: return (long)mremap(POINTER(0), SIZE(1), SIZE(2), INT(3), POINTER(4));
+    case SYS_mmap: return (long)tb_mmap(POINTER(0), SIZE(1), INT(2), INT(3), INT(4), a[5]);
+    case SYS_munmap: return tb_munmap(POINTER(0), SIZE(1));
+    case SYS_mremap: return (long)tb_mremap(POINTER(0), SIZE(1), SIZE(2), INT(3), POINTER(4));
     case SYS_ioctl: return ioctl(INT(0), (unsigned long)a[1], POINTER(2));
     case SYS_bind: return bind(INT(0), POINTER(1), (socklen_t)a[2]);
     case SYS_connect: return connect(INT(0), POINTER(1), (socklen_t)a[2]);
