@@ -4,6 +4,7 @@
  * untouched.
  */
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,6 +22,37 @@ static void *find(void *where, const char *name)
         found = dlsym(library, name);
         dlclose(library); /* it stays loaded: the program loaded it, too */
     }
+    return found;
+}
+
+/* Of one loaded library and those that it needs. */
+static void *find_in(const struct link_map *one, const char *name)
+{
+    void *library = dlopen(one->l_name, RTLD_LAZY | RTLD_NOLOAD), *found = library ? dlsym(library, name) : NULL;
+    if (library)
+        dlclose(library);
+    return found;
+}
+
+/* In an object that is not this one. */
+static bool is_another(const void *symbol)
+{
+    Dl_info here, there;
+    return dladdr((void *)tb_mpi_next, &here) && dladdr(symbol, &there) && here.dli_fbase != there.dli_fbase;
+}
+
+/* The same of an MPI library of any name: of all that are loaded, in their order. */
+static void *find_anywhere(const char *name)
+{
+    struct link_map *one = NULL;
+    void *program = dlopen(NULL, RTLD_LAZY), *found = NULL;
+    if (!program || dlinfo(program, RTLD_DI_LINKMAP, &one))
+        return NULL;
+    for (; one && !found; one = one->l_next) {
+        found = *one->l_name ? find_in(one, name) : NULL;
+        found = found && is_another(found) ? found : NULL;
+    }
+    dlclose(program);
     return found;
 }
 
@@ -43,6 +75,7 @@ bool tb_mpi_is_info(MPI_Info info)
 void *tb_mpi_next(const char *name)
 {
     void *found = find(RTLD_NEXT, name);
+    found = found ? found : find_anywhere(name);
     if (!found) {
         fprintf(stderr, "tierbench: the MPI library has no %s\n", name);
         abort();
