@@ -264,6 +264,26 @@ def test_cut_off_plain_output_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("file", "line", "words"),
+    [
+        ("ior-4.0.0/check-corrupt.out", "", "read 1 wrong transfers; "),
+        ("ior-4.0.0/err-enospc-mpiio.out", "", "the file holds fewer bytes than were written; "),
+        (
+            "mdtest-4.0.0/n200.out",
+            "WARNING: unable to stat file f.1\n" * 2,
+            "WARNING: unable.* .and 1 more.; ",
+        ),
+    ],
+)
+def test_output_of_a_run_that_went_wrong_is_refused(tmp_path: Path, file: str, line: str, words: str) -> None:
+    """IOR and mdtest print numbers all the same, and mostly exit with status 0."""
+    text = (DATA / file).read_text()
+    (tmp_path / "x.out").write_text(text.replace("\n2 tasks,", f"\n{line}2 tasks,"))
+    with pytest.raises(RunError, match=rf"x\.out: its run went wrong: {words}allowed: runs without"):
+        samples.read(str(tmp_path))
+
+
+@pytest.mark.parametrize(
     "text", ["", "{}", "[]", '{"session_info": {}, "runs": 3}', "SQLite format 3\0garbage"]
 )
 def test_strangers_are_one_line_and_status_2(

@@ -116,22 +116,16 @@ def _ior(name: str, ran: Ran) -> _Read:
     found, summaries = output.select(access), [s for s in output.summaries if s.operation == access]
     if len(found) != 1 or len(summaries) != 1 or not found[0].bandwidth_mib_s or not summaries[0].moved_mib:
         raise OutputError("stdout", 0, f"holds {len(found)} results of {access}, expected 1")
-    problems = []
-    if output.data_errors:
-        problems.append(f"read {output.data_errors} wrong transfers")
-    if output.file_is_short:
-        problems.append("the file holds fewer bytes than were written")
     return (
         found[0].bandwidth_mib_s / 1024,
         found[0].total_s,
         summaries[0].moved_mib,
         output.driver or "unknown",
-        problems,
+        list(output.failures),
     )
 
 
 _OPERATIONS = {"write": "File creation", "stat": "File stat", "delete": "File removal", "read": "File read"}
-_HARMLESS = re.compile(r"WARNING: Read bytes is 0")
 
 
 def _mdtest(name: str, ran: Ran) -> _Read:
@@ -143,8 +137,7 @@ def _mdtest(name: str, ran: Ran) -> _Read:
     )
     if not rate or not seconds:
         raise OutputError("stdout", 0, f"holds no rate and time of {wanted}")
-    problems = [w for w in output.warnings if not _HARMLESS.match(w)]
-    return rate / 1000, seconds, rate * seconds, output.driver, problems
+    return rate / 1000, seconds, rate * seconds, output.driver, list(output.failures)
 
 
 _MATCHED = re.compile(r"^MATCHED (\d+)/(\d+)$", re.MULTILINE)

@@ -85,6 +85,12 @@ class IorOutput:
                 sizes[m.group(1)] = int(m.group(2))
         return len(sizes) == 2 and sizes["Stat()"] < sizes["Using actual"]
 
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What went wrong although the run came to its end and printed numbers."""
+        found = [f"read {self.data_errors} wrong transfers"] if self.data_errors else []
+        return (*found, *(["the file holds fewer bytes than were written"] if self.file_is_short else []))
+
 
 def result(access: str, test: int, iteration: int, values: list[float | None], total_s: float) -> IorResult:
     """`values` in the order of every format: bandwidth to close time."""

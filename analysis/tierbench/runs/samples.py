@@ -32,7 +32,7 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tierbench.base.errors import RunError
 from tierbench.base.sizes import MIB
@@ -101,6 +101,7 @@ _OTHERS = (
     ({"bare_s", "advice"}, "the answer of a trial, which holds no repetitions"),
     ({"configuration", "wall_s"}, "one run of a trial"),
 )
+_Output = TypeVar("_Output", IorOutput, MdtestOutput)
 _LOWER_IS_BETTER = {"s", "ms", "us", "ns", "seconds", "ms/op"}
 _LARGEST_OUTPUT = 64 << 20  # bytes of a file that may be output of IOR or mdtest
 
@@ -298,11 +299,11 @@ def _plain_folder(path: Path) -> list[dict[str, Any]]:
 def _plain(file: Path) -> list[dict[str, Any]]:
     problems = []
     try:
-        return _ior(read_ior(file))
+        return _ior(_good(read_ior(file)))
     except OutputError as e:
         problems.append(str(e))
     try:
-        return _mdtest(read_mdtest(file))
+        return _mdtest(_good(read_mdtest(file)))
     except OutputError as e:
         problems.append(str(e))
     strangers = ("is not output of", "is empty", "is not text", "not UTF-8")
@@ -310,6 +311,14 @@ def _plain(file: Path) -> list[dict[str, Any]]:
     if told:
         raise RunError(told[0])
     return []
+
+
+def _good(output: _Output) -> _Output:
+    """Both programs end with status 0 and print numbers where bytes are wrong or files are missing."""
+    if failures := output.failures:
+        told = shown(failures[0])[:200] + (f" (and {more} more)" if (more := len(failures) - 1) else "")
+        raise RunError(f"{output.path}: its run went wrong: {told}; allowed: runs without failures")
+    return output
 
 
 def _ior(output: IorOutput) -> list[dict[str, Any]]:
