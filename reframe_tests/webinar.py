@@ -170,19 +170,15 @@ class TierWrite(TierTest):
         reads = report.select("read")
         return len(reads) == 1 and report.data_errors == 0 and not report.file_is_short
 
-    def summary(self) -> dict[str, Any]:
-        """The record."""
-        return self.cases["bandwidth"].as_json()
-
     @performance_function("s")
     def open(self) -> float:
         """Seconds from the first open to the last."""
-        return float(self.metrics["open_s"])
+        return float(self.cases["bandwidth"].open_s or 0)
 
     @performance_function("s")
     def drain(self) -> float:
         """Seconds from the program's end until all is on the PFS; 0 where nothing drains."""
-        return float(self.metrics["drain_s"] or 0)
+        return float(self.cases["bandwidth"].drain_s or 0)
 
 
 def _summary(name: str) -> list[str]:

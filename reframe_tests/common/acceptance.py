@@ -180,7 +180,3 @@ class Acceptance(RecipeTest):
         """Read faster than the deadline allows, the data came from elsewhere."""
         reached = any(case.sustained is False for case in self.cases.values())
         return ["a rank reached its data's end"] if reached else []
-
-    def summary(self) -> dict[str, Any]:
-        """The first record."""
-        return next(iter(self.cases.values())).as_json()

@@ -208,7 +208,8 @@ class TierTest(rfm.RunOnlyRegressionTest):
             self.cases = {m: requirements.required(self.site, case) for m, case in found.items()}
             values = {metric: case.value for metric, case in self.cases.items()}
             right = all(case.verified is not False for case in self.cases.values())
-            self.metrics = {"values": values, "verified": right} | self.summary()
+            records = [case.as_json() for case in self.cases.values()]
+            self.metrics = {"values": values, "verified": right, "cases": records} | self.summary()
         except (OSError, ValueError, KeyError, OutputError) as e:
             self.metrics = {"error": f"{type(e).__name__}: {e}"}
         finally:

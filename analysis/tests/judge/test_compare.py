@@ -231,6 +231,11 @@ def test_reframe_report_and_store(tmp_path: Path) -> None:
         "higher",
     )
     assert (suite["tiers"], suite["fsync"], suite["modelled"], suite["ranks"]) == ("bb", "none", True, 2)
+    several = reframe("u1", [1.0])
+    (case,) = [c for c in several["runs"][0]["testcases"] if "metrics" in c]
+    case["metrics"] = {"cases": [case["metrics"], case["metrics"] | {"test": "r", "value": 7.0}]}
+    report.write_text(json.dumps(several))
+    assert samples.read(str(report)).set_index("test")["value"].to_dict() == {"Own %n=1": 1, "w": 1, "r": 7}
     base = store(tmp_path / "results.db", reframe("u1", [1.0] * 5), reframe("v2", [3.0] * 5, 2e9))
     assert len(samples.read(base)) == 20 and set(samples.read(f"{base}@v")["run"]) == {"v2"}
     assert (

@@ -265,9 +265,10 @@ def _report(document: Any, name: str) -> list[dict[str, Any]]:
 
 def _case(case: dict[str, Any], about: dict[str, Any]) -> list[dict[str, Any]]:
     metrics = case.get("metrics")
-    if isinstance(metrics, dict) and {"test", "metric", "value", "unit", "direction"} <= metrics.keys():
-        said = {k: metrics[k] for k in COLUMNS if k in metrics}
-        return [{**about, "site": case["system"], **said, "value": float(metrics["value"])}]
+    records = metrics.get("cases", [metrics]) if isinstance(metrics, dict) else []
+    if own := [r for r in records if {"test", "metric", "value", "unit", "direction"} <= r.keys()]:
+        said = [{k: r[k] for k in COLUMNS if k in r} for r in own]
+        return [{**about, "site": case["system"], **r, "value": float(r["value"])} for r in said]
     where = {"site": case["system"], "system": f"{case['system']}:{case['partition']}+{case['environ']}"}
     scale = {"test": case["display_name"], "ranks": int(case.get("num_tasks") or 0)}
     lines = []
