@@ -122,6 +122,35 @@ def test_a_repetition_counted_twice_is_refused(run_folder: Path) -> None:
         read_run(run_folder)
 
 
+def reported(run: Path) -> dict[str, Any]:
+    """Puts all cases into ReFrame's report, as the suite does; the first of them."""
+    cases = [json.loads(f.read_text()) for f in sorted(run.glob("cases/*/*/case.json"))]
+    passed = {"name": "T", "result": "pass", "metrics": {"cases": cases}}
+    edit(run / "reframe.json", lambda report: report.update(runs=[{"testcases": [passed]}]))
+    return dict(cases[0])
+
+
+def test_a_repetition_that_was_left_out_is_missed(run_folder: Path) -> None:
+    """The best of several would else be all that a copy has."""
+    first = reported(run_folder)
+    assert len(read_run(run_folder).cases) == len(ROWS) * 5
+    shutil.rmtree(first_case(run_folder).parent)
+    words = f"repetition 1 of {first['test']} .* is {first['value']} in ReFrame's report and not in cases/"
+    with pytest.raises(RunError, match=words):
+        read_run(run_folder)
+
+
+def test_a_value_that_was_changed_in_all_of_a_case_is_refused(run_folder: Path) -> None:
+    reported(run_folder)
+    path = first_case(run_folder)
+    value = json.loads(path.read_text())["value"]
+    for name in ("case.json", "summary.json"):
+        text = path.with_name(name).read_text()
+        path.with_name(name).write_text(text.replace(str(value), str(2 * value)))
+    with pytest.raises(RunError, match=f"is {value} in ReFrame's report and {2 * value} in cases/"):
+        read_run(run_folder)
+
+
 def test_find_runs(run_folder: Path) -> None:
     assert find_runs(run_folder.parent.parent) == [run_folder]
     with pytest.raises(RunError, match="is not a results folder"):

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tierbench.base.errors import RunError
 from tierbench.base.files import read_text
@@ -44,6 +45,9 @@ ROW_KEYS = [
     "driver",
     "modelled",
 ]
+
+
+_Repetition: TypeAlias = "tuple[Any, ...]"  # the values of ROW_KEYS, and its number
 
 
 @dataclass(frozen=True)
@@ -92,16 +96,18 @@ def read_run(path: Path | str) -> Run:
             f"it is another folder); {ALLOWED}"
         )
     provenance = read_fitting(root / "provenance.json", "provenance")
-    passed, failures = _reframe(root)
+    passed, failures, reported = _reframe(root)
     folders = _case_folders(root)
     if not folders and not failures:
         raise RunError(f"{root}: holds no cases (no cases/*/*/case.json); {ALLOWED}")
     rows = [_case(folder, root) for folder in folders]
     names = [str(folder.relative_to(root)) for folder in folders]
+    cases = _frame(rows)
+    _check_against_reports(root, cases, reported)
     return Run(
         path=root,
         provenance=provenance,
-        cases=_frame(rows),
+        cases=cases,
         failures=failures,
         passed=passed,
         plans=_documents(root, names, "plan"),
@@ -127,24 +133,44 @@ def find_runs(results: Path | str) -> list[Path]:
         raise RunError(f"{runs}: cannot be read: {e.strerror}") from e
 
 
-def _reframe(root: Path) -> tuple[int, tuple[Failure, ...]]:
-    """Passed count and failures of all ReFrame reports; nothing that failed once is hidden by a retry."""
+def _reframe(root: Path) -> tuple[int, tuple[Failure, ...], dict[_Repetition, float]]:
+    """Passed count, failures and values of all ReFrame reports; no failure is hidden by a retry."""
     reports = sorted(root.glob("reframe*.json"))
     if not reports:
         raise RunError(f"{root}: holds no ReFrame report (no reframe*.json); {ALLOWED}")
     passed, failures = 0, []
+    values: dict[_Repetition, float] = {}
     for report in reports:
         document = read_object(report)
         try:
             for case in (case for run in document["runs"] for case in run["testcases"]):
-                passed += case["result"] == "pass"
+                if case["result"] == "pass":
+                    passed += 1
+                    values |= {_repetition(c): c["value"] for c in case.get("metrics", {}).get("cases", [])}
                 if case["result"] in ("fail", "abort"):
                     failures.append(_failure(case))
-        except (KeyError, TypeError) as e:
+        except (KeyError, TypeError, AttributeError) as e:
             raise RunError(
                 f"{report}: is not a ReFrame report: {lacks(e)}; allowed: what reframe --report-file writes"
             ) from e
-    return passed, tuple(failures)
+    return passed, tuple(failures), values
+
+
+def _repetition(case: Mapping[Any, Any]) -> _Repetition:
+    return tuple(case[key] for key in (*ROW_KEYS, "repetition"))
+
+
+def _check_against_reports(root: Path, cases: pd.DataFrame, reported: Mapping[_Repetition, float]) -> None:
+    """Each number that passed is there as it was: none of a copy is left out, and none was changed since."""
+    found = {_repetition(case): case["value"] for case in cases.to_dict("records")}
+    for repetition, value in reported.items():
+        if (there := found.get(repetition)) != value:
+            about = dict(zip((*ROW_KEYS, "repetition"), repetition, strict=True))
+            what = " ".join(str(about[k]) for k in ("test", "tiers", "mode", "policy", "metric"))
+            raise RunError(
+                f"{root}: repetition {about['repetition']} of {what} is {value} in ReFrame's report and "
+                f"{'not' if there is None else there} in cases/; allowed: all that was measured, unchanged"
+            )
 
 
 def _failure(case: dict[str, Any]) -> Failure:
