@@ -122,6 +122,16 @@ def test_a_repetition_counted_twice_is_refused(run_folder: Path) -> None:
         read_run(run_folder)
 
 
+def test_a_copy_under_another_number_is_refused(run_folder: Path) -> None:
+    folder = first_case(run_folder).parent
+    (folder / "stdout.txt").write_text("tierbench: launch 1 begins at 1795982148.123456789 +0000\n")
+    assert len(read_run(run_folder).cases) == len(ROWS) * 5
+    shutil.copytree(folder, folder.with_name("9"))
+    edit(folder.with_name("9") / "case.json", lambda case: case.update(repetition=9))
+    with pytest.raises(RunError, match=r"/9: is a copy of cases/.*/1; allowed: another launch"):
+        read_run(run_folder)
+
+
 def reported(run: Path) -> dict[str, Any]:
     """Puts all cases into ReFrame's report, as the suite does; the first of them."""
     cases = [json.loads(f.read_text()) for f in sorted(run.glob("cases/*/*/case.json"))]

@@ -47,6 +47,9 @@ ROW_KEYS = [
 ]
 
 
+_BEGAN = re.compile(
+    r"^tierbench: launch \S+ begins at (\S+)", re.MULTILINE
+)  # the suite's clock in stdout.txt
 _Repetition: TypeAlias = "tuple[Any, ...]"  # the values of ROW_KEYS, and its number
 
 
@@ -103,6 +106,7 @@ def read_run(path: Path | str) -> Run:
     rows = [_case(folder, root) for folder in folders]
     names = [str(folder.relative_to(root)) for folder in folders]
     cases = _frame(rows)
+    _check_copies(root, cases)
     _check_against_reports(root, cases, reported)
     return Run(
         path=root,
@@ -225,6 +229,18 @@ def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
         again = duplicated.iloc[0]
         raise RunError(f"{again['folder']}: is repetition {again['repetition']} of the same case once more")
     return frame
+
+
+def _check_copies(root: Path, cases: pd.DataFrame) -> None:
+    """No two repetitions of a row began in the same nanosecond: one of them would be a copy."""
+    seen: dict[tuple[Any, ...], str] = {}
+    for case in cases.to_dict("records"):
+        stdout = root / case["folder"] / "stdout.txt"
+        began = _BEGAN.search(read_text(stdout, strict=False)) if stdout.exists() else None
+        if began:
+            first = seen.setdefault((*(case[key] for key in ROW_KEYS), began[1]), case["folder"])
+            if first != case["folder"]:
+                raise RunError(f"{root / case['folder']}: is a copy of {first}; allowed: another launch")
 
 
 def _documents(root: Path, folders: list[str], name: str) -> dict[str, dict[str, Any]]:
