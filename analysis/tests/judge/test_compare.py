@@ -300,6 +300,40 @@ def test_strangers_are_one_line_and_status_2(
     assert captured.err.count("\n") == 1 and str(tmp_path / "x") in captured.err and not captured.out
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("value", 1e308, "value: 1e+308; allowed: a number above 0, from 1e-30 to 1e+30"),
+        ("value", -1.0, "value: -1.0; allowed: a number above 0, from 1e-30 to 1e+30"),
+        ("when", 1e300, "when: 1e+300; allowed: seconds since 1970, before the year 10000"),
+        ("bytes", "many", "bytes: 'many'; allowed: a whole number of at least 0"),
+        ("ranks", 10**19, "ranks: 10000000000000000000; allowed: a whole number of at least 0"),
+        ("test", ["a"], "test: ['a']; allowed: text"),
+        ("direction", "sideways", "direction: 'sideways'; allowed: higher, lower"),
+    ],
+)
+def test_a_value_of_another_kind_in_a_report_is_named(
+    column: str, value: Any, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = reframe("u1", [1.0, 2.0])
+    if column == "when":
+        document["session_info"]["time_start_unix"] = value
+    else:
+        document["runs"][1]["testcases"][1]["metrics"][column] = value
+    (tmp_path / "x").write_text(json.dumps(document))
+    for command in (["compare", str(tmp_path / "x")], ["history", "*"]):
+        assert main([*command, str(tmp_path / "x")]) == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1 and words in told, told
+
+
+def test_control_characters_of_a_name_reach_no_terminal(tmp_path: Path) -> None:
+    document = reframe("u1", [1.0])
+    document["runs"][0]["testcases"][0]["display_name"] = "a\n\x1b[31mb"
+    (tmp_path / "x").write_text(json.dumps(document))
+    assert samples.read(str(tmp_path / "x"))["test"].iloc[0] == "a\\n\\x1b[31mb"
+
+
 # --- history -----------------------------------------------------------------------------------------------
 
 

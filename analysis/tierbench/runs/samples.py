@@ -40,6 +40,7 @@ from tierbench.base.strict_json import parse, read_object
 from tierbench.base.text import lacks, shown
 from tierbench.outputs import IorOutput, MdtestOutput, OutputError, read_ior, read_mdtest
 from tierbench.runs.run_folder import read_run
+from tierbench.runs.sample_lines import refuse_strange
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,14 +128,10 @@ def read(source: str) -> pd.DataFrame:
         lines = _bench(document, str(path)) if _is_bench(document) else _report(document, str(path))
     if not lines:
         raise RunError(f"{source}: holds no measurements; allowed: {SOURCES}")
-    made = pd.DataFrame([{**_UNSAID, "source": source, **line} for line in lines], columns=COLUMNS)
+    refuse_strange(source, lines)
+    told = [{k: shown(v) if isinstance(v, str) else v for k, v in line.items()} for line in lines]
+    made = pd.DataFrame([{**_UNSAID, "source": source, **line} for line in told], columns=COLUMNS)
     made["nodes"] = made["nodes"].fillna(0).astype(int)
-    bad = made[~(made["value"] > 0) | (made["value"] == math.inf)]
-    if len(bad):
-        worst = bad.iloc[0]
-        raise RunError(
-            f"{source}: {worst['test']} {worst['metric']} is {worst['value']!r}, allowed: a number above 0"
-        )
     return made
 
 
