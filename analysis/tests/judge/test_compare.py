@@ -261,6 +261,13 @@ def test_plain_output(tmp_path: Path) -> None:
     assert "mdtest File creation" in set(mdtest["test"])
 
 
+def test_a_copy_of_plain_output_is_no_repetition(tmp_path: Path) -> None:
+    for name in ("run.log", "run.out"):
+        shutil.copy(DATA / "ior-4.0.0" / "default-i4.out", tmp_path / name)
+    with pytest.raises(RunError, match=r"run\.out: is a copy of .*run\.log; allowed: each output once"):
+        samples.read(str(tmp_path))
+
+
 def test_cut_off_plain_output_is_refused(tmp_path: Path) -> None:
     text = (DATA / "ior-4.0.0" / "default-i4.out").read_text()
     (tmp_path / "x.out").write_text(text[: len(text) // 2])

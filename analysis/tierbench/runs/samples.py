@@ -24,6 +24,7 @@ value            the number
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import os
@@ -281,11 +282,18 @@ def _case(case: dict[str, Any], about: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _plain_folder(path: Path) -> list[dict[str, Any]]:
-    """Every file below that is output of IOR or mdtest; one that begins as such and is damaged is refused."""
+    """Every file below that is output of IOR or mdtest; one that begins as such and is damaged is refused.
+
+    So is a copy, which would count a repetition twice: times in two outputs are never all the same.
+    """
     lines: list[dict[str, Any]] = []
+    first: dict[bytes, Path] = {}
     for file in sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")):
-        if file.stat().st_size <= _LARGEST_OUTPUT:
-            lines += _plain(file)
+        if file.stat().st_size <= _LARGEST_OUTPUT and (found := _plain(file)):
+            same = first.setdefault(hashlib.sha256(file.read_bytes()).digest(), file)
+            if same != file:
+                raise RunError(f"{file}: is a copy of {same}; allowed: each output once")
+            lines += found
     if not lines:
         raise RunError(
             f"{path}: holds neither a run (cases/) nor output of IOR or mdtest; allowed: {SOURCES}"
