@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
+from tierbench.judge import requirement
 from tierbench.judge.verdict import Row, _step_before, judge, steps
 from tierbench.runs.run_folder import read_run
 
@@ -121,13 +122,32 @@ def test_a_row_of_two_nodes_is_held_against_the_devices_of_two(run_folder: Path)
     assert all(r.predicted is None and r.fraction_of_peak is None for r in judge(read_run(run_folder)))
 
 
-@pytest.mark.parametrize(("field", "value"), [("nodes", 2), ("ranks", 8), ("bytes", 4096), ("nodes", None)])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("nodes", 2),
+        ("ranks", 8),
+        ("bytes", 4096),
+        ("nodes", None),
+        ("requirement", 99),
+        ("requirement", None),
+        ("expected", 7),
+        ("factor", 2),
+    ],
+)
 def test_repetitions_of_different_work_are_no_row(run_folder: Path, field: str, value: int | None) -> None:
     path = sorted(run_folder.glob("cases/bb-scratch-none-max-bandwidth-Y/*/case.json"))[2]
     path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
     row = next(r for r in judge(read_run(run_folder)) if r.unlike)
-    assert row.verdict == "fail" and f"its repetitions did different work: {field} " in row.reason
+    assert row.verdict == "fail" and f"its repetitions are not of the same: {field} " in row.reason
     assert sum(bool(r.unlike) for r in judge(read_run(run_folder))) == 1
+
+
+def test_a_requirement_of_the_report_goes_before_different_ones_of_the_site(run_folder: Path) -> None:
+    path = sorted(run_folder.glob("cases/bb-scratch-none-max-bandwidth-Y/*/case.json"))[2]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"requirement": 99}))
+    asked = requirement.parse("webinar-write-Y: bandwidth >= 1 MiB/s")
+    assert not any(r.unlike for r in judge(read_run(run_folder), [asked]))
 
 
 RECIPE = {

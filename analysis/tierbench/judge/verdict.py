@@ -10,7 +10,7 @@ A row is one test on one configuration with all its repetitions. Its checks are:
 - `sustained`: something shows that in no repetition a rank reached the end of its data before the deadline;
 - `uncached`: reads are not faster than the device can read;
 - `medium`: the machine's own medium does at least twice what its twin is to show;
-- `same`: all repetitions had the same nodes, ranks and bytes;
+- `same`: all repetitions had the same nodes, ranks and bytes, and were to reach the same number;
 - `launch`: what ran is what was asked for, and its numbers agree with the suite's clock and the trace;
 - `valid`: the benchmark's own rules (IO500's) accept the run.
 
@@ -260,7 +260,12 @@ def _measured(run: Run) -> dict[str, set[Measured]]:
 
 def _with_requirement(row: Row, required: Sequence[Requirement]) -> Row:
     found = requirement.find(required, row.key["test"], row.key["metric"])
-    return replace(row, requirement=found.limit, requirement_source=found.source) if found else row
+    if not found:
+        return row
+    unlike = tuple(
+        told for told in row.unlike if not told.startswith("requirement ")
+    )  # it goes before theirs
+    return replace(row, requirement=found.limit, requirement_source=found.source, unlike=unlike)
 
 
 def _order(row: Row) -> tuple[Any, ...]:
@@ -309,10 +314,10 @@ def _row(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Row:
 
 
 def _unlike(group: pd.DataFrame) -> tuple[str, ...]:
-    """What the repetitions did not have in common of their scale: then their median is of nothing."""
+    """What the repetitions did not have in common: then their median is of nothing, or for nothing."""
     several = {
-        name: sorted({"not said" if pd.isna(v) else f"{int(v)}" for v in group[name]})
-        for name in ("nodes", "ranks", "bytes")
+        name: sorted({"not said" if pd.isna(v) else f"{v:.17g}" for v in group[name]})
+        for name in ("nodes", "ranks", "bytes", "factor", "expected", "requirement")
     }
     return tuple(f"{name} {' and '.join(values)}" for name, values in several.items() if len(values) > 1)
 
@@ -424,7 +429,7 @@ def _verified(row: Row) -> Check | None:
 def _same(row: Row) -> Check | None:
     if not row.unlike:
         return None
-    return Check("same", FAIL, f"its repetitions did different work: {'; '.join(row.unlike)}")
+    return Check("same", FAIL, f"its repetitions are not of the same: {'; '.join(row.unlike)}")
 
 
 def _launched(row: Row) -> Check | None:
