@@ -37,6 +37,7 @@ def test_yaml_that_cannot_be_read_names_its_file(tmp_path: Path, error: type[Exc
     unread, no_text = "cannot be read: ", "is not text: .*"
     for content, told in (
         (b"a: [1", f"{unread}.*line 1"),
+        (b"a: 1\nb: {c: 2, d: 3, c: 4}\n", f"{unread}'c' is there twice .*line 2"),
         (b"\xff", f"{no_text}UTF-8"),
         (None, f"{unread}No such"),
     ):

@@ -6,17 +6,30 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.constructor import ConstructorError
 
 from tierbench.base.errors import RunError
 from tierbench.base.files import read_text
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is ten times as fast, where PyYAML has it
+_FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where PyYAML has libyaml
+
+
+class _Loader(_FAST):  # type: ignore[misc]
+    """PyYAML takes the last of several values of a key, and says nothing."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise ConstructorError(None, None, f"{key.value!r} is there twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 def read(file: Path, error: type[Exception]) -> Any:
     """What a file holds."""
     try:
-        return yaml.load(read_text(file), _LOADER)  # noqa: S506 both loaders are safe
+        return yaml.load(read_text(file), _Loader)  # noqa: S506 it is a safe one
     except RunError as e:
         raise error(str(e)) from e
     except (yaml.YAMLError, RecursionError) as e:
