@@ -14,6 +14,7 @@ import yaml
 from common.jobs.launches import PRINTED_TENTH
 from common.outcome.launch_numbers import measured, outputs_of
 from common.outcome.verify_bytes import check
+from common.scales import hpdc18_scale
 from common.scales.scale import (
     Sizes,
     acceptance_scale,
@@ -23,6 +24,7 @@ from common.scales.scale import (
     sizes,
     value_of,
 )
+from common.sites import tiers
 from common.sites.tiers import ROOT, ScaleError
 from common.sites.twin import device, slowed
 from tierbench.recipes.published import Recipe, read_recipes
@@ -110,6 +112,38 @@ def test_a_bad_scale_names_file_key_and_what_is_allowed(
     with pytest.raises(ScaleError, match=allowed) as caught:
         read_acceptance(file)
     assert f"{file}: acceptance: {key}: {value!r}" in str(caught.value)
+
+
+WRONG_SIZE = """
+{ranks: 2, repetitions: 1, block: 1m,
+ hpdc18: {ranks: 2, alternating: &x {bytes: x, factor: 1}, repetitive: *x, vpic: *x, hacc: *x}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "None; allowed: a mapping"),
+        ("- 1", "[1]; allowed: a mapping"),
+        ("{ranks: 2, repetitions: 1}", "block: 'None'; allowed: a number above 0 with k, m, g or t"),
+        (
+            WRONG_SIZE,
+            "hpdc18: alternating: bytes: 'x'; allowed: a number above 0 with k, m, g or t",
+        ),
+    ],
+)
+def test_a_scale_of_another_shape_is_refused_and_skips_no_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, told: str
+) -> None:
+    """ReFrame skips a test that cannot be made, and ends with 0: nothing was run, and nothing failed."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(content)
+    for module in (tiers, hpdc18_scale):
+        monkeypatch.setattr(module, "scale_file", lambda _: file)
+    with pytest.raises(ScaleError) as caught:
+        tiers.read_scale("mine")
+        hpdc18_scale.hpdc18_scale("mine")
+    assert str(caught.value) == f"{file}: {told}"
 
 
 # --- twins -------------------------------------------------------------------------------------------------

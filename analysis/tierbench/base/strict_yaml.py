@@ -34,3 +34,11 @@ def read(file: Path, error: type[Exception]) -> Any:
         raise error(str(e)) from e
     except (yaml.YAMLError, RecursionError) as e:
         raise error(f"{file}: cannot be read: {' '.join(str(e).split())}") from e
+
+
+def read_mapping(file: Path, error: type[Exception]) -> dict[str, Any]:
+    """The same of a file that holds a mapping."""
+    found = read(file, error)
+    if not isinstance(found, dict):
+        raise error(f"{file}: {found!r}; allowed: a mapping")
+    return found

@@ -68,7 +68,7 @@ class Hpdc18Scale:
 def hpdc18_scale(name: str) -> Hpdc18Scale:
     """The part `hpdc18` of configs/scales/NAME.yaml."""
     file = scale_file(name)
-    given = strict_yaml.read(file, ScaleError).get("hpdc18")
+    given = strict_yaml.read_mapping(file, ScaleError).get("hpdc18")
     keys = ("ranks", *KINDS)
     if not isinstance(given, dict) or given.keys() != set(keys):
         raise ScaleError(f"{file}: hpdc18: {given!r}; allowed: a mapping of {', '.join(keys)}")
@@ -89,7 +89,7 @@ def _size(where: str, given: Any) -> tuple[int, int]:
         raise ScaleError(f"{where}: {given!r}; allowed: a mapping of bytes and factor")
     if not re.fullmatch(r"[1-9]\d*", str(given["factor"])):
         raise ScaleError(f"{where}: factor: {given['factor']!r}; allowed: a whole number above 0")
-    size = parse_bytes(str(given["bytes"]))
+    size = parse_bytes(str(given["bytes"]), f"{where}: bytes:")
     if size % (64 << 10):
         raise ScaleError(f"{where}: bytes: {given['bytes']!r}; allowed: a multiple of 64k")
     return size, int(given["factor"])

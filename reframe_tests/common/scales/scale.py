@@ -70,7 +70,7 @@ _KEYS = {
 
 def read_acceptance(file: Path) -> Scale:
     """The part for acceptance of a scale file."""
-    given = strict_yaml.read(file, ScaleError).get("acceptance")
+    given = strict_yaml.read_mapping(file, ScaleError).get("acceptance")
     if not isinstance(given, dict) or given.keys() != _KEYS.keys():
         raise ScaleError(f"{file}: acceptance: {given!r}; allowed: a mapping of {', '.join(_KEYS)}")
     words: dict[str, Any] = {}

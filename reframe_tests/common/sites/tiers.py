@@ -32,11 +32,11 @@ class ScaleError(Exception):
     """A scale or tier configuration that cannot be used: file, key, value and what is allowed."""
 
 
-def parse_bytes(text: str) -> int:
-    """Bytes of a size as IOR writes it (`64m`)."""
+def parse_bytes(text: str, where: str = "size") -> int:
+    """Bytes of a size as IOR writes it (`64m`); `where` names in a refusal what it is of."""
     found = sizes.of_option(text)
     if not found:
-        raise ScaleError(f"size {text!r}; allowed: a number above 0 with k, m, g or t")
+        raise ScaleError(f"{where} {text!r}; allowed: a number above 0 with k, m, g or t")
     return found
 
 
@@ -52,11 +52,12 @@ def scale_file(name: str) -> Path:
 def read_scale(name: str) -> dict[str, Any]:
     """Ranks, block (text as for -b, and bytes) and repetitions of configs/scales/NAME.yaml."""
     file = scale_file(name)
-    scale = strict_yaml.read(file, ScaleError)
+    scale = strict_yaml.read_mapping(file, ScaleError)
     for key in ("ranks", "repetitions"):
         if not isinstance(scale.get(key), int) or scale[key] < 1:
             raise ScaleError(f"{file}: {key}: {scale.get(key)!r}; allowed: a whole number above 0")
-    return {**scale, "name": name, "block_bytes": parse_bytes(str(scale["block"]))}
+    block = parse_bytes(str(scale.get("block")), f"{file}: block:")
+    return {**scale, "name": name, "block_bytes": block}
 
 
 def directories_of(tiers: str) -> list[str]:
