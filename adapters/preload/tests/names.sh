@@ -14,7 +14,8 @@ check() {
 }
 
 fill() {
-    mkdir -p "$1/in/sub" "$1/in/empty" "$1/locked"
+    mkdir -p "$1/in/sub" "$1/in/empty" "$1/locked" "$1/kept"
+    for name in emptied; do echo kept > "$1/kept/$name"; done
     echo one > "$1/in/a"; echo two > "$1/in/b"; echo three > "$1/in/sub/c"; echo four > "$1/locked/d"
     ln -s in/a "$1/relative"; ln -s "$1/in/sub" "$1/absolute"
     chmod 555 "$1/locked"

@@ -4,8 +4,8 @@
 set -eu
 bin=$(realpath "$1") mode=$2 parts= least=80 namespace=eager promise=tier
 case $mode in
-    deferred) mode=persistent-async parts='names cuts slashes turns' least=150 namespace=deferred ;;
-    scratch) parts='names cuts slashes turns' least=150 promise=none ;;
+    deferred) mode=persistent-async parts='names cuts emptied slashes turns' least=150 namespace=deferred ;;
+    scratch) parts='names cuts emptied slashes turns' least=150 promise=none ;;
 esac
 root=$(mktemp -d "${TMPDIR:-/tmp}/tierbench-semantics.XXXXXX")
 trap 'rm -rf "$root"' EXIT

@@ -1,6 +1,6 @@
 /*
  * Opening a file: where its name leads, the record of the file that was opened, and the
- * open description that the descriptor is bound to. The O_TRUNC of a writer is not given
+ * open description that the descriptor is bound to. O_TRUNC is not given
  * to the kernel: it would cut the file without the end lock.
  */
 #include "layer/open.h"
@@ -48,10 +48,16 @@ static int open_place(struct tb_opening *o, int flags)
     return fd == -ELOOP ? TB_IO(p->io, open, p->path, flags, o->mode) : fd;
 }
 
+/* As the kernel takes it: a file that is opened for reading is emptied, too. */
+static bool empties(int flags)
+{
+    return flags & O_TRUNC && !(flags & O_PATH);
+}
+
 /* What the translation of the name must know: whether a stub of a shadow has to be copied for this open, and its bytes too. */
 static unsigned use_of_open(int flags)
 {
-    unsigned use = (flags & O_ACCMODE) == O_RDONLY ? TB_NAME_ENTER : flags & O_TRUNC ? TB_NAME_EMPTY : TB_NAME_WRITE;
+    unsigned use = empties(flags) ? TB_NAME_EMPTY : (flags & O_ACCMODE) == O_RDONLY ? TB_NAME_ENTER : TB_NAME_WRITE;
     if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
         use = TB_NAME_LOOK | TB_NAME_NOFOLLOW;
     return use | (flags & O_NOFOLLOW ? TB_NAME_NOFOLLOW : 0);
@@ -198,7 +204,7 @@ static int cut(struct tb_opening *o)
 {
     if (!o->cut || !(o->e->region.files[o->file].size || o->id.size))
         return 0;
-    int rc = tb_end_set(o->e, o->file, NULL, o->fd, 0);
+    int rc = tb_end_set(o->e, o->file, NULL, tb_layer_may_write(o->flags) ? o->fd : -1, 0);
     rc = rc ? rc : tb_shared_cut(o->e, &o->id, 0);
     if (rc && tb_file_put(o->e, o->file))
         tb_file_forget(o->e, o->file);
@@ -230,6 +236,15 @@ static int bind_it(struct tb_opening *o)
     return rc ? rc : join_other_nodes(o);
 }
 
+/* A descriptor for reading cannot cut. Its name can, or is refused as by the kernel; but a pipe or a device stays as it is (EINVAL). */
+static int cut_unbuffered(struct tb_opening *o, enum tb_opened is)
+{
+    if (tb_layer_may_write(o->flags))
+        return is == TB_OPENED_IRREGULAR ? 0 : TB_IO(o->place.io, ftruncate, o->fd, 0);
+    int rc = TB_IO(o->place.io, truncate, o->place.path, 0);
+    return is == TB_OPENED_IRREGULAR && rc == -EINVAL ? 0 : rc;
+}
+
 static int pass_through(struct tb_opening *o, enum tb_opened is)
 {
     int rc = is == TB_OPENED_UNKNOWN ? tb_shared_settle_identity(o->e, &o->id) : 0;
@@ -237,7 +252,7 @@ static int pass_through(struct tb_opening *o, enum tb_opened is)
         return rc;
     if (is == TB_OPENED_UNKNOWN && o->place.waits && !o->id.size)
         return publish_unknown(o->e, &o->place);
-    return o->cut && is != TB_OPENED_IRREGULAR ? TB_IO(o->place.io, ftruncate, o->fd, 0) : 0;
+    return o->cut ? cut_unbuffered(o, is) : 0;
 }
 
 /* Field by field: to clear all of it, with room for a path, would cost as much as a system call. */
@@ -248,7 +263,7 @@ static void begin(struct tb_opening *o, struct tb_io *io, const char *path, int 
     o->route = tb_route_given(io, path);
     o->flags = flags;
     o->mode = mode;
-    o->cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
+    o->cut = empties(flags);
     o->place_flags = 0;
     o->by_link = false;
     o->n_changes = tb_changes_ended(o->e->header);

@@ -1,6 +1,6 @@
 """Names under a managed prefix as programs use them: argv[1] is the folder, which the PFS had before:
 
-in/a "one\n", in/b "two\n", in/sub/c "three\n", in/empty/, relative -> in/a, absolute -> FOLDER/in/sub, locked/d (mode 555).
+in/a "one\n", in/b "two\n", in/sub/c "three\n", in/empty/, relative -> in/a, absolute -> FOLDER/in/sub, locked/d (mode 555), kept/.
 Everything here must hold on any file system; names.sh runs it on a bare one, too.
 """
 
@@ -29,7 +29,7 @@ def refuses(call: object, *args: object) -> str:
 
 
 # What the PFS has is shown, with its types, sizes and links.
-assert sorted(os.listdir(".")) == ["absolute", "in", "locked", "relative"], os.listdir(".")
+assert sorted(os.listdir(".")) == ["absolute", "in", "kept", "locked", "relative"], os.listdir(".")
 kinds = {
     e.name: (e.is_symlink(), e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False))
     for e in os.scandir("in")
@@ -54,8 +54,13 @@ assert sorted(subprocess.check_output(["find", ".", "-type", "f"], text=True).sp
     "./in/a",
     "./in/b",
     "./in/sub/c",
+    "./kept/emptied",
     "./locked/d",
 ]
+
+# A descriptor for reading changes what programs see of the file.
+os.close(os.open("kept/emptied", os.O_RDONLY | os.O_TRUNC))
+assert os.stat("kept/emptied").st_size == 0 and read("kept/emptied") == ""
 
 # The working directory has the program's name, by whatever it was entered.
 for directory in ("in/sub", "absolute"):

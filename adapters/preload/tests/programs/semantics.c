@@ -261,6 +261,30 @@ static void cut_by_name(void)
     show("third");
 }
 
+/* O_TRUNC empties a file that is opened for reading, too. */
+static void emptied(void)
+{
+    int fd = open("emptied", O_RDWR | O_CREAT, 0644), reads;
+    put(fd, 'e', 5000, 0);
+    SAY((reads = open("emptied", O_CREAT | O_TRUNC, 0644)) < 0);
+    show_size(fd);
+    put(fd, 'f', 10, 3000);
+    SAY(pread(reads, (char[10]){0}, 10, 3005));
+    SAY(write(reads, "x", 1));
+    close(reads);
+    show("emptied");
+    close(fd);
+    SAY(close(open("emptied", O_RDONLY | O_TRUNC)));
+    show("emptied");
+    SAY(mkdir("folder", 0755));
+    SAY(open("folder", O_RDONLY | O_TRUNC));
+    SAY(rmdir("folder"));
+    SAY(mkfifo("fifo", 0644));
+    SAY(close(open("fifo", O_RDONLY | O_TRUNC | O_NONBLOCK)));
+    SAY(unlink("fifo"));
+    SAY(close(open("emptied", O_PATH | O_TRUNC)));
+}
+
 /* They don't make a link the name of what it leads to, where something is made, goes or moves. */
 static void slashes_after_links(void)
 {
@@ -522,10 +546,23 @@ static void by_descriptor(void)
 static const struct {
     const char *name;
     void (*act)(void);
-} parts[] = {{"holes", holes},     {"space", space},       {"direct", direct},     {"locks", locks},
-             {"sharing", sharing}, {"names", names},       {"cuts", cut_by_name},  {"slashes", slashes},
-             {"turns", turns},     {"nameless", nameless}, {"handles", by_handle}, {"descriptors", by_descriptor},
-             {"kernel", kernel},   {"refused", refused},   {"mapped", mapped},     {"streams", streams}};
+} parts[] = {{"holes", holes},
+             {"space", space},
+             {"direct", direct},
+             {"locks", locks},
+             {"sharing", sharing},
+             {"names", names},
+             {"cuts", cut_by_name},
+             {"emptied", emptied},
+             {"slashes", slashes},
+             {"turns", turns},
+             {"nameless", nameless},
+             {"handles", by_handle},
+             {"descriptors", by_descriptor},
+             {"kernel", kernel},
+             {"refused", refused},
+             {"mapped", mapped},
+             {"streams", streams}};
 
 static bool is_asked(char **asked, const char *name)
 {
