@@ -12,7 +12,7 @@
 #include "core/adapter.h"
 
 _Thread_local int tb_program_closes __attribute__((tls_model("initial-exec"))) = -1;
-_Atomic bool tb_has_ring;
+_Atomic bool tb_has_ring, tb_has_place;
 
 _Atomic(struct tb_io *) tb_managed[TB_FD_LIMIT];
 static _Atomic int highest_managed = -1;

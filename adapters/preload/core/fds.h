@@ -48,6 +48,9 @@ void tb_fds_forget(void);
 /* A ring has been set up: what it uses is past every wrapper, so what is adopted from now on is made coherent. */
 extern _Atomic bool tb_has_ring;
 
+/* A managed file was opened by O_PATH: what a descriptor that is not managed names may be looked for. */
+extern _Atomic bool tb_has_place;
+
 /* Before something buffers cannot serve is done with a descriptor.  0, or -1 with errno where the flush failed. */
 int tb_fd_coherent(int fd);
 /* The same before a record lock is taken, where other nodes may go by it. */

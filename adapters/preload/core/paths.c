@@ -360,3 +360,47 @@ void tb_path_coherent(const struct tb_path *p)
 {
     with_file(p, tb_engine_make_coherent);
 }
+
+int tb_path_meant(int dirfd, const char *path, int flags)
+{
+    if (flags & AT_EMPTY_PATH && path && !*path)
+        return dirfd;
+    return flags & AT_SYMLINK_NOFOLLOW ? -1 : tb_path_descriptor(path);
+}
+
+/* The kernel's name of the file; PATH_MAX bytes. */
+static bool link_of(int fd, char *text)
+{
+    char link[64];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = fd < 0 ? -1 : REAL(readlink)(link, text, PATH_MAX - 1);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+bool tb_path_of_file(int fd, struct stat *st, struct tb_path *out)
+{
+    char text[PATH_MAX];
+    int saved = errno;
+    bool found = link_of(fd, text) && REAL(fstat)(fd, st) == 0 && st->st_nlink && tb_path_find(AT_FDCWD, text, out);
+    errno = saved;
+    return found;
+}
+
+bool tb_path_of_place(int fd, struct tb_path *out)
+{
+    struct stat st;
+    int saved = errno, flags = tb_has_place && fd >= 0 ? REAL(fcntl)(fd, F_GETFL) : -1;
+    errno = saved;
+    return flags >= 0 && flags & O_PATH && tb_path_of_file(fd, &st, out) && S_ISREG(st.st_mode);
+}
+
+/* What is in the shadow has a name there. */
+bool tb_path_of_pfs(int fd, struct tb_path *out)
+{
+    struct stat st;
+    char text[PATH_MAX];
+    tb_engine *e = tb_inside ? NULL : tb_adapter_engine();
+    return e && *tb_engine_shadow(e) && tb_path_of_file(fd, &st, out) && out->mode == TB_MODE_SCRATCH && link_of(fd, text) &&
+           !tb_engine_shown(e, text, out->real, PATH_MAX);
+}

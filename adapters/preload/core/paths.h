@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include <tierbench/engine.h>
 
@@ -24,6 +25,14 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out);
 bool tb_path_name(int dirfd, const char *path, char *out);
 /* The number in a name that the kernel takes for an open descriptor of this process (/proc/self/fd/3, /dev/stdin); -1: it is no such name. */
 int tb_path_descriptor(const char *path);
+/* The descriptor whose file is meant and not a name: by an empty name (AT_EMPTY_PATH), or by one of those. -1: none. */
+int tb_path_meant(int dirfd, const char *path, int flags);
+/* The managed name that the file of any descriptor has now. False: it has none. */
+bool tb_path_of_file(int fd, struct stat *st, struct tb_path *out);
+/* The same of a descriptor that only names a file (O_PATH). */
+bool tb_path_of_place(int fd, struct tb_path *out);
+/* The same of a file of the PFS that is open under a scratch prefix. What would change it changes what has its name: a copy. */
+bool tb_path_of_pfs(int fd, struct tb_path *out);
 /* It ends as only a directory's name may: with a slash, or with a part of dots. */
 bool tb_path_is_directory(const char *path);
 /*

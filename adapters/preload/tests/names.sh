@@ -15,12 +15,12 @@ check() {
 
 fill() {
     mkdir -p "$1/in/sub" "$1/in/empty" "$1/locked" "$1/kept"
-    for name in emptied; do echo kept > "$1/kept/$name"; done
+    for name in attribute cut emptied linked mode named owner times; do echo kept > "$1/kept/$name"; done
     echo one > "$1/in/a"; echo two > "$1/in/b"; echo three > "$1/in/sub/c"; echo four > "$1/locked/d"
     ln -s in/a "$1/relative"; ln -s "$1/in/sub" "$1/absolute"
     chmod 555 "$1/locked"
 }
-manifest() { (cd "$1" && find . -printf '%p %y %i %m %n %s %T@ %l\n' | sort && find . -type f -exec sha256sum {} + | sort); }
+manifest() { (cd "$1" && find . -printf '%p %y %i %m %U %n %s %T@ %l\n' | sort && find . -type f -exec sha256sum {} + | sort); }
 
 mkdir "$root/pfs" "$root/nvme"
 fill "$root/bare"; fill "$root/pfs/given"

@@ -278,9 +278,10 @@ TB_WRAPPER int truncate(const char *path, off_t length)
 {
     struct tb_path p;
     int fd = tb_path_descriptor(path);
-    if (tb_fd_io(fd) && tb_fd_coherent(fd))
+    bool found = fd < 0 ? tb_path_find(AT_FDCWD, path, &p) : tb_path_of_pfs(fd, &p) || tb_path_of_place(fd, &p);
+    if (!found && tb_fd_coherent(fd))
         return -1;
-    return tb_path_find(AT_FDCWD, path, &p) ? (int)TB_CALL(p.io, truncate, p.path, length) : REAL(truncate)(path, length);
+    return found ? (int)TB_CALL(p.io, truncate, p.path, length) : REAL(truncate)(path, length);
 }
 
 TB_WRAPPER int truncate64(const char *path, off64_t length)

@@ -192,6 +192,11 @@ static bool is_harmless(unsigned long request)
            request == FIGETBSZ;
 }
 
+static bool changes_flags(unsigned long request)
+{
+    return request == FS_IOC_SETFLAGS || request == FS_IOC_FSSETXATTR || request == FS_IOC_SETVERSION;
+}
+
 /* FIONREAD: how many bytes are left to read. */
 static int count_rest(struct tb_io *io, int fd, int *out)
 {
@@ -213,12 +218,15 @@ TB_WRAPPER int ioctl(int fd, unsigned long request, ...)
     va_start(args, request);
     void *arg = va_arg(args, void *);
     va_end(args);
+    struct tb_path p;
     struct tb_io *io = tb_fd_io(fd);
     bool clone = request == CLONE_REQUEST || request == CLONE_RANGE_REQUEST;
     if (io && request == FIONREAD)
         return count_rest(io, fd, arg);
     if (clone && (tb_fd_io(fd) || (request == CLONE_REQUEST && tb_fd_io((int)(long)arg))))
         return (int)tb_result(-EXDEV);
+    if (changes_flags(request) && tb_path_of_pfs(fd, &p))
+        return (int)tb_result(-EOPNOTSUPP); /* nothing on the PFS changes */
     if (io && !is_harmless(request) && tb_fd_coherent(fd))
         return -1;
     return REAL(ioctl)(fd, request, arg);

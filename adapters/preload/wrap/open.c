@@ -51,6 +51,8 @@ static int open_at(int dirfd, const char *path, int flags, mode_t mode)
     if (!name)
         return open_elsewhere(dirfd, path, flags, mode);
     int fd = (int)TB_CALL(p.io, open, name, flags, mode);
+    if (fd >= 0 && flags & O_PATH)
+        tb_has_place = true;
     if (fd < 0 || flags & (O_DIRECTORY | O_PATH) || tb_fd_adopt(fd, p.io) == 0)
         return fd;
     int saved = errno;
@@ -107,33 +109,19 @@ TB_WRAPPER int __openat64_2(int dirfd, const char *path, int flags)
 }
 /* clang-format on */
 
-/* The name of the regular file that `fd` names, where it has one and that is managed. */
-static bool is_managed(int fd, struct stat *st, char *path, enum tb_mode *mode)
-{
-    char link[64];
-    struct tb_path p;
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    ssize_t n = REAL(readlink)(link, path, PATH_MAX - 1);
-    path[n > 0 ? n : 0] = 0;
-    bool found = n > 0 && REAL(fstat)(fd, st) == 0 && S_ISREG(st->st_mode) && st->st_nlink && tb_path_find(AT_FDCWD, path, &p);
-    *mode = found ? p.mode : TB_MODE_BYPASS;
-    return found;
-}
-
 /*
  * `place` only names a place (O_PATH): a real descriptor, once closed, would take record locks along.  It is closed
  * first, so that the new one has its number.  In scratch mode a file of the PFS is what its name is in the shadow.
  */
 int tb_open_place(int place, int flags)
 {
-    char path[PATH_MAX];
+    struct tb_path p;
     struct stat found, again;
-    enum tb_mode mode;
-    bool managed = place >= 0 && is_managed(place, &found, path, &mode);
+    bool managed = place >= 0 && tb_path_of_file(place, &found, &p) && S_ISREG(found.st_mode);
     if (place >= 0)
         REAL(close)(place);
-    int own = managed ? open(path, flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) : TB_NOT_MANAGED;
-    if (own < 0 || mode == TB_MODE_SCRATCH ||
+    int own = managed ? open(p.path, flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) : TB_NOT_MANAGED;
+    if (own < 0 || p.mode == TB_MODE_SCRATCH ||
         (REAL(fstat)(own, &again) == 0 && found.st_ino == again.st_ino && found.st_dev == again.st_dev))
         return own;
     tb_fd_drop(own); /* another file has taken the name */

@@ -152,19 +152,20 @@ static long times_by_number(long number, const long *a)
     case SYS_futimesat:
         if (IS_NAME(1))
             return futimesat(INT(0), POINTER(1), POINTER(2));
-        return !a[1] && tb_fd_io(INT(0)) ? futimes(INT(0), POINTER(2)) : by_kernel(number, a);
+        return !a[1] && INT(0) >= 0 ? futimes(INT(0), POINTER(2)) : by_kernel(number, a);
     default:
-        if (IS_NAME(1))
+        if (a[1] >= 4096)
             return utimensat(INT(0), POINTER(1), POINTER(2), INT(3));
-        return !a[1] && !a[3] && tb_fd_io(INT(0)) ? futimens(INT(0), POINTER(2)) : by_kernel(number, a);
+        return !a[1] && !a[3] && INT(0) >= 0 ? futimens(INT(0), POINTER(2)) : by_kernel(number, a);
     }
 }
 
 /* fchmodat2: an older libc refuses an empty name. */
 static long chmod_by_number(const long *a)
 {
-    bool itself = !IS_NAME(1) && a[3] & AT_EMPTY_PATH && tb_fd_io(INT(0));
-    if (itself)
+    struct tb_path p;
+    bool itself = !IS_NAME(1) && a[3] & AT_EMPTY_PATH;
+    if (itself && (tb_fd_io(INT(0)) || tb_path_of_pfs(INT(0), &p)))
         return fchmod(INT(0), (mode_t)a[2]);
     return IS_NAME(1) ? fchmodat(INT(0), POINTER(1), (mode_t)a[2], INT(3)) : by_kernel(NUMBER_FCHMODAT2, a);
 }
@@ -267,6 +268,7 @@ TB_WRAPPER long syscall(long number, ...)
     case SYS_fchmod: return fchmod(INT(0), (mode_t)a[1]);
     case SYS_fchmodat: return fchmodat(INT(0), POINTER(1), (mode_t)a[2], 0);
     case NUMBER_FCHMODAT2: return chmod_by_number(a);
+    case SYS_fchown: return fchown(INT(0), (uid_t)a[1], (gid_t)a[2]);
     case SYS_chown: return chown(POINTER(0), (uid_t)a[1], (gid_t)a[2]);
     case SYS_lchown: return lchown(POINTER(0), (uid_t)a[1], (gid_t)a[2]);
     case SYS_fchownat: return fchownat(INT(0), POINTER(1), (uid_t)a[2], (gid_t)a[3], INT(4));
@@ -276,6 +278,8 @@ TB_WRAPPER long syscall(long number, ...)
     case SYS_utimensat: return times_by_number(number, a);
     case SYS_setxattr: return setxattr(POINTER(0), POINTER(1), POINTER(2), SIZE(3), INT(4));
     case SYS_lsetxattr: return lsetxattr(POINTER(0), POINTER(1), POINTER(2), SIZE(3), INT(4));
+    case SYS_fsetxattr: return fsetxattr(INT(0), POINTER(1), POINTER(2), SIZE(3), INT(4));
+    case SYS_fremovexattr: return fremovexattr(INT(0), POINTER(1));
     case SYS_getxattr: return getxattr(POINTER(0), POINTER(1), POINTER(2), SIZE(3));
     case SYS_lgetxattr: return lgetxattr(POINTER(0), POINTER(1), POINTER(2), SIZE(3));
     case SYS_listxattr: return listxattr(POINTER(0), POINTER(1), SIZE(2));

@@ -4,6 +4,7 @@ in/a "one\n", in/b "two\n", in/sub/c "three\n", in/empty/, relative -> in/a, abs
 Everything here must hold on any file system; names.sh runs it on a bare one, too.
 """
 
+import ctypes
 import glob
 import os
 import socket
@@ -54,13 +55,37 @@ assert sorted(subprocess.check_output(["find", ".", "-type", "f"], text=True).sp
     "./in/a",
     "./in/b",
     "./in/sub/c",
-    "./kept/emptied",
+    *(f"./kept/{name}" for name in sorted(os.listdir("kept"))),
     "./locked/d",
 ]
 
-# A descriptor for reading changes what programs see of the file.
+# A descriptor for reading, or one that only names a file, changes what programs see of the file.
 os.close(os.open("kept/emptied", os.O_RDONLY | os.O_TRUNC))
 assert os.stat("kept/emptied").st_size == 0 and read("kept/emptied") == ""
+given = {name: os.open(f"kept/{name}", os.O_RDONLY) for name in os.listdir("kept")}
+os.fchmod(given["mode"], 0o640)
+assert stat.S_IMODE(os.stat("kept/mode").st_mode) == 0o640
+os.utime(given["times"], (1000, 2000))
+assert os.stat("kept/times").st_mtime == 2000
+if os.geteuid() == 0:
+    os.fchown(given["owner"], 12, 13)
+    assert os.stat("kept/owner").st_uid == 12
+if refuses(os.setxattr, given["attribute"], "user.tried", b"1") == "done":
+    assert os.getxattr("kept/attribute", "user.tried") == b"1"
+os.truncate(f"/proc/self/fd/{given['cut']}", 1)
+assert read("kept/cut") == "k"
+libc = ctypes.CDLL(None)
+here, follow = -100, 0x400  # AT_FDCWD, AT_SYMLINK_FOLLOW
+assert libc.linkat(here, f"/proc/self/fd/{given['linked']}".encode(), here, b"kept/link", follow) == 0
+with open("kept/link", "a") as f:
+    f.write("of both\n")
+assert read("kept/link") == "kept\nof both\n"
+place = os.open("kept/named", os.O_PATH)
+os.chmod(f"/proc/self/fd/{place}", 0o600)
+assert stat.S_IMODE(os.stat("kept/named").st_mode) == 0o600
+assert libc.lchmod(b"kept/named", 0o604) == 0 and stat.S_IMODE(os.stat("kept/named").st_mode) == 0o604
+for descriptor in (place, *given.values()):
+    os.close(descriptor)
 
 # The working directory has the program's name, by whatever it was entered.
 for directory in ("in/sub", "absolute"):

@@ -1,23 +1,35 @@
 /*
- * What a file is besides its bytes: owner, permissions, times; and names that are made with
+ * What a file is besides its bytes: owner, permissions, times, extended attributes; and names that are made with
  * no bytes at all (pipes, devices). They are changed by the chain of the name, after the dirty
  * bytes are flushed: a later flush would change the time again, or be refused.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <utime.h>
 
 #include "core/adapter.h"
 
-/* Managed: its dirty bytes first. */
-static bool found_and_flushed(int at, const char *path, struct tb_path *p)
+/* A later flush would set the time again. Its error shows at the next fsync or close; this call keeps its own errno. */
+static void flush_descriptor(int fd)
 {
-    bool found = tb_path_find(at, path, p);
-    if (found)
-        tb_path_flush(p);
-    return found;
+    int saved = errno;
+    tb_engine *e = tb_fd_io(fd) ? tb_adapter_engine() : NULL;
+    if (e) {
+        tb_enter();
+        tb_engine_flush(e, fd);
+        tb_leave();
+    }
+    errno = saved;
+}
+
+static void make_coherent(int fd)
+{
+    int saved = errno;
+    tb_fd_coherent(fd);
+    errno = saved;
 }
 
 /* A file that its owner may not write any more: who has it open writes on, to the backing file, for no flush could open that. */
@@ -26,42 +38,57 @@ static bool stays_writable(mode_t mode)
     return mode & S_IWUSR || geteuid() == 0;
 }
 
-static bool found_for_mode(int at, const char *path, mode_t mode, struct tb_path *p)
+/* Its dirty bytes first. True: the chain's operation on the name in `p`; false: libc's call. */
+static bool found_file(int fd, bool stays, struct tb_path *p)
 {
-    if (stays_writable(mode))
-        return found_and_flushed(at, path, p);
-    bool found = tb_path_find(at, path, p);
-    if (found)
-        tb_path_coherent(p);
-    return found;
+    bool place = tb_path_of_place(fd, p);
+    if (place)
+        stays ? tb_path_flush(p) : tb_path_coherent(p);
+    else
+        stays ? flush_descriptor(fd) : make_coherent(fd);
+    return tb_path_of_pfs(fd, p);
 }
 
-TB_WRAPPER int chmod(const char *path, mode_t mode)
+/* The same of a name, or of the descriptor that it means. */
+static bool found_name(int at, const char *path, int flags, bool stays, struct tb_path *p)
 {
-    struct tb_path p;
-    return found_for_mode(AT_FDCWD, path, mode, &p) ? (int)TB_CALL(p.io, chmod, p.path, mode, 0) : REAL(chmod)(path, mode);
+    int fd = tb_path_meant(at, path, flags);
+    if (fd >= 0)
+        return found_file(fd, stays, p);
+    bool found = tb_path_find(at, path, p);
+    if (found)
+        stays ? tb_path_flush(p) : tb_path_coherent(p);
+    return found;
 }
 
 TB_WRAPPER int fchmodat(int at, const char *path, mode_t mode, int flags)
 {
     struct tb_path p;
-    return found_for_mode(at, path, mode, &p) ? (int)TB_CALL(p.io, chmod, p.path, mode, flags) : REAL(fchmodat)(at, path, mode, flags);
+    return found_name(at, path, flags, stays_writable(mode), &p) ? (int)TB_CALL(p.io, chmod, p.path, mode, flags)
+                                                                 : REAL(fchmodat)(at, path, mode, flags);
+}
+
+/* libc's own would use the name past the wrapper. */
+TB_WRAPPER int lchmod(const char *path, mode_t mode)
+{
+    return fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW);
 }
 
 /* A call on a name, by descriptor of its directory or not: the chain's operation where it is managed, else libc's own. */
-#define CHANGE(name, at, parameters, libc, op, ...)                                                             \
-    TB_WRAPPER int name parameters                                                                              \
-    {                                                                                                           \
-        struct tb_path p;                                                                                       \
-        return found_and_flushed(at, path, &p) ? (int)TB_CALL(p.io, op, p.path, __VA_ARGS__) : REAL(name) libc; \
+#define CHANGE(name, at, flags, stays, parameters, libc, op, ...)                                                             \
+    TB_WRAPPER int name parameters                                                                                            \
+    {                                                                                                                         \
+        struct tb_path p;                                                                                                     \
+        return found_name(at, path, flags, stays, &p) ? (int)TB_CALL(p.io, op, p.path, __VA_ARGS__, flags) : REAL(name) libc; \
     }
-CHANGE(chown, AT_FDCWD, (const char *path, uid_t user, gid_t group), (path, user, group), chown, user, group, 0)
-CHANGE(lchown, AT_FDCWD, (const char *path, uid_t user, gid_t group), (path, user, group), chown, user, group, AT_SYMLINK_NOFOLLOW)
-CHANGE(fchownat, at, (int at, const char *path, uid_t user, gid_t group, int flags), (at, path, user, group, flags), chown, user, group,
-       flags)
-
-CHANGE(utimensat, at, (int at, const char *path, const struct timespec times[2], int flags), (at, path, times, flags), utimens, times,
-       flags)
+#define ITSELF AT_SYMLINK_NOFOLLOW
+CHANGE(chmod, AT_FDCWD, 0, stays_writable(mode), (const char *path, mode_t mode), (path, mode), chmod, mode)
+CHANGE(chown, AT_FDCWD, 0, true, (const char *path, uid_t user, gid_t group), (path, user, group), chown, user, group)
+CHANGE(lchown, AT_FDCWD, ITSELF, true, (const char *path, uid_t user, gid_t group), (path, user, group), chown, user, group)
+CHANGE(fchownat, at, flags, true, (int at, const char *path, uid_t user, gid_t group, int flags), (at, path, user, group, flags), chown,
+       user, group)
+CHANGE(utimensat, at, flags, true, (int at, const char *path, const struct timespec times[2], int flags), (at, path, times, flags), utimens,
+       times)
 
 /* NULL is the current time.  What is out of range stays so, for the kernel to refuse. */
 static const struct timespec *of_seconds(const struct utimbuf *t, struct timespec out[2])
@@ -83,14 +110,29 @@ static const struct timespec *of_micros(const struct timeval t[2], struct timesp
     return t ? out : NULL;
 }
 
-CHANGE(utime, AT_FDCWD, (const char *path, const struct utimbuf *times), (path, times), utimens,
-       of_seconds(times, (struct timespec[2]){{0}}), 0)
-CHANGE(utimes, AT_FDCWD, (const char *path, const struct timeval times[2]), (path, times), utimens,
-       of_micros(times, (struct timespec[2]){{0}}), 0)
-CHANGE(lutimes, AT_FDCWD, (const char *path, const struct timeval times[2]), (path, times), utimens,
-       of_micros(times, (struct timespec[2]){{0}}), AT_SYMLINK_NOFOLLOW)
-CHANGE(futimesat, at, (int at, const char *path, const struct timeval times[2]), (at, path, times), utimens,
-       of_micros(times, (struct timespec[2]){{0}}), 0)
+CHANGE(utime, AT_FDCWD, 0, true, (const char *path, const struct utimbuf *times), (path, times), utimens,
+       of_seconds(times, (struct timespec[2]){{0}}))
+CHANGE(utimes, AT_FDCWD, 0, true, (const char *path, const struct timeval times[2]), (path, times), utimens,
+       of_micros(times, (struct timespec[2]){{0}}))
+CHANGE(lutimes, AT_FDCWD, ITSELF, true, (const char *path, const struct timeval times[2]), (path, times), utimens,
+       of_micros(times, (struct timespec[2]){{0}}))
+
+/* The kernel takes a program's capabilities away when its bytes change. */
+CHANGE(setxattr, AT_FDCWD, 0, true, (const char *path, const char *key, const void *value, size_t n, int how), (path, key, value, n, how),
+       setxattr, key, value, n, how)
+CHANGE(lsetxattr, AT_FDCWD, ITSELF, true, (const char *path, const char *key, const void *value, size_t n, int how),
+       (path, key, value, n, how), setxattr, key, value, n, how)
+CHANGE(removexattr, AT_FDCWD, 0, true, (const char *path, const char *key), (path, key), removexattr, key)
+CHANGE(lremovexattr, AT_FDCWD, ITSELF, true, (const char *path, const char *key), (path, key), removexattr, key)
+
+/* Without a name the descriptor itself is meant. */
+TB_WRAPPER int futimesat(int at, const char *path, const struct timeval times[2])
+{
+    struct tb_path p;
+    struct timespec room[2];
+    bool found = path ? found_name(at, path, 0, true, &p) : found_file(at, true, &p);
+    return found ? (int)TB_CALL(p.io, utimens, p.path, of_micros(times, room), 0) : REAL(futimesat)(at, path, times);
+}
 
 /* A name with a slash at the end is no new file's: the kernel has the error for it. */
 TB_WRAPPER int mknodat(int at, const char *path, mode_t mode, dev_t device)
@@ -118,38 +160,17 @@ TB_WRAPPER int mkfifo(const char *path, mode_t mode)
     return mkfifoat(AT_FDCWD, path, mode);
 }
 
-/* A later flush would set the time again. Its error shows at the next fsync or close; this call keeps its own errno. */
-static void flush_descriptor(int fd)
-{
-    int saved = errno;
-    tb_engine *e = tb_fd_io(fd) ? tb_adapter_engine() : NULL;
-    if (e) {
-        tb_enter();
-        tb_engine_flush(e, fd);
-        tb_leave();
+/* A call on a descriptor. */
+#define CHANGE_OF(name, stays, parameters, libc, op, ...)                                                    \
+    TB_WRAPPER int name parameters                                                                           \
+    {                                                                                                        \
+        struct tb_path p;                                                                                    \
+        return found_file(fd, stays, &p) ? (int)TB_CALL(p.io, op, p.path, __VA_ARGS__, 0) : REAL(name) libc; \
     }
-    errno = saved;
-}
-
-TB_WRAPPER int futimens(int fd, const struct timespec times[2])
-{
-    flush_descriptor(fd);
-    return REAL(futimens)(fd, times);
-}
-
-TB_WRAPPER int futimes(int fd, const struct timeval times[2])
-{
-    flush_descriptor(fd);
-    return REAL(futimes)(fd, times);
-}
-
-TB_WRAPPER int fchmod(int fd, mode_t mode)
-{
-    int saved = errno;
-    if (stays_writable(mode))
-        flush_descriptor(fd);
-    else
-        tb_fd_coherent(fd);
-    errno = saved;
-    return REAL(fchmod)(fd, mode);
-}
+CHANGE_OF(fchmod, stays_writable(mode), (int fd, mode_t mode), (fd, mode), chmod, mode)
+CHANGE_OF(fchown, true, (int fd, uid_t user, gid_t group), (fd, user, group), chown, user, group)
+CHANGE_OF(futimens, true, (int fd, const struct timespec times[2]), (fd, times), utimens, times)
+CHANGE_OF(futimes, true, (int fd, const struct timeval times[2]), (fd, times), utimens, of_micros(times, (struct timespec[2]){{0}}))
+CHANGE_OF(fsetxattr, true, (int fd, const char *key, const void *value, size_t n, int how), (fd, key, value, n, how), setxattr, key, value,
+          n, how)
+CHANGE_OF(fremovexattr, true, (int fd, const char *key), (fd, key), removexattr, key)

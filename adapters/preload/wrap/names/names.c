@@ -154,6 +154,9 @@ TB_WRAPPER int renameat(int from_dir, const char *from, int to_dir, const char *
 TB_WRAPPER int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
     struct pair p;
+    struct tb_path of_pfs;
+    if (flags && tb_path_of_pfs(tb_path_meant(from_dir, from, flags & AT_SYMLINK_FOLLOW ? flags : flags | AT_SYMLINK_NOFOLLOW), &of_pfs))
+        return linkat(AT_FDCWD, of_pfs.path, to_dir, to, 0);
     if (!flags && !tb_path_is_directory(from) && !tb_path_is_directory(to) && find_pair(from_dir, from, to_dir, to, &p))
         return link_pair(&p);
     return tb_path_real(&from_dir, &from, TB_NAME_CHANGE, &p.from) && tb_path_real(&to_dir, &to, TB_NAME_MAKE, &p.to)

@@ -10,15 +10,14 @@
 #include "core/adapter.h"
 
 /*
- * *managed is false where the call is libc's. By descriptor alone (AT_EMPTY_PATH, or a name of /proc/self/fd) the open
- * file is meant, whatever its name is by now: then p->io is NULL.
+ * *managed is false where the call is libc's. By descriptor alone the open file is meant, whatever its name is by now: then
+ * p->io is NULL. One that only names a file has no bytes, so its file is looked at by its name.
  */
 static int stat_at(int dirfd, const char *path, struct stat *st, int flags, struct tb_path *p, bool *managed)
 {
-    bool empty = flags & AT_EMPTY_PATH && path && !*path;
-    int fd = empty ? dirfd : flags & AT_SYMLINK_NOFOLLOW ? -1 : tb_path_descriptor(path);
+    int fd = tb_path_meant(dirfd, path, flags);
     p->io = NULL;
-    *managed = tb_fd_io(fd) || tb_path_find(dirfd, path, p);
+    *managed = tb_fd_io(fd) || tb_path_of_place(fd, p) || tb_path_find(dirfd, path, p);
     if (tb_fd_io(fd))
         return (int)TB_CALL(tb_fd_io(fd), fstat, fd, st);
     return *managed ? (int)TB_CALL(p->io, stat, p->path, st, flags & AT_SYMLINK_NOFOLLOW) : 0;
@@ -51,6 +50,8 @@ TB_WRAPPER int fstatat(int dirfd, const char *path, struct stat *st, int flags)
 TB_WRAPPER int fstat(int fd, struct stat *st)
 {
     struct tb_io *io = tb_fd_io(fd);
+    if (!io && tb_has_place && fd >= 0)
+        return fstatat(fd, "", st, AT_EMPTY_PATH);
     return io ? (int)TB_CALL(io, fstat, fd, st) : REAL(fstat)(fd, st);
 }
 

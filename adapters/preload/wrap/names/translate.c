@@ -1,5 +1,5 @@
 /*
- * File systems, limits, extended attributes and watches by name. A managed name goes through its chain, which finds its
+ * File systems, limits, what extended attributes say, and watches by name. A managed name goes through its chain, which finds its
  * place; any other is libc's with the caller's own arguments. The forms for 32 and 64 bits are one operation, as both have
  * the same layout here.
  */
@@ -32,12 +32,6 @@ BY_CHAIN(ssize_t, getxattr, (const char *path, const char *key, void *out, size_
 BY_CHAIN(ssize_t, lgetxattr, (const char *path, const char *key, void *out, size_t n), (path, key, out, n), getxattr, key, out, n, ITSELF)
 BY_CHAIN(ssize_t, listxattr, (const char *path, char *out, size_t n), (path, out, n), listxattr, out, n, 0)
 BY_CHAIN(ssize_t, llistxattr, (const char *path, char *out, size_t n), (path, out, n), listxattr, out, n, ITSELF)
-BY_CHAIN(int, setxattr, (const char *path, const char *key, const void *value, size_t n, int flags), (path, key, value, n, flags), setxattr,
-         key, value, n, flags, 0)
-BY_CHAIN(int, lsetxattr, (const char *path, const char *key, const void *value, size_t n, int flags), (path, key, value, n, flags),
-         setxattr, key, value, n, flags, ITSELF)
-BY_CHAIN(int, removexattr, (const char *path, const char *key), (path, key), removexattr, key, 0)
-BY_CHAIN(int, lremovexattr, (const char *path, const char *key), (path, key), removexattr, key, ITSELF)
 
 /* No limit is -1 as well, with errno as it was. */
 TB_WRAPPER long pathconf(const char *path, int name)
