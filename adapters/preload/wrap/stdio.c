@@ -28,11 +28,16 @@ static ssize_t cookie_read(void *cookie, char *buf, size_t n)
     return read(((struct stream *)cookie)->fd, buf, n);
 }
 
-/* 0, not -1, is this interface's word for an error. */
+/* All of it, as libc's own: errno tells why not. Less than `n`, and not -1, is this interface's word for an error. */
 static ssize_t cookie_write(void *cookie, const char *buf, size_t n)
 {
-    ssize_t w = write(((struct stream *)cookie)->fd, buf, n);
-    return w < 0 ? 0 : w;
+    size_t done = 0;
+    ssize_t w = 1;
+    while (done < n && w > 0) {
+        w = write(((struct stream *)cookie)->fd, buf + done, n - done);
+        done += w > 0 ? (size_t)w : 0;
+    }
+    return (ssize_t)done;
 }
 
 /* libc seeks to learn the position, too: the answer is the new offset in any case. */
@@ -61,12 +66,31 @@ static int cookie_close(void *cookie)
     return rc;
 }
 
-/* The descriptor says what may be done; the stream allows both, because freopen may give it another. */
+static bool is_mode(const char *mode)
+{
+    return mode && *mode && strchr("rwa", *mode);
+}
+
+static bool has_both(const char *mode)
+{
+    return strchr(mode, '+') != NULL;
+}
+
+/* As libc: a stream that only appends begins at the end, which ftell tells. */
+static void go_to_end(int fd, const char *mode)
+{
+    int saved = errno;
+    if (*mode == 'a' && !has_both(mode))
+        lseek(fd, 0, SEEK_END);
+    errno = saved;
+}
+
+/* libc's function knows a '+' only in the second place. */
 static FILE *make_stream(int fd, const char *mode)
 {
     static const cookie_io_functions_t functions = {cookie_read, cookie_write, cookie_seek, cookie_close};
     struct stream *s = calloc(1, sizeof(*s));
-    FILE *file = s ? fopencookie(s, mode[0] == 'a' ? "a+" : "r+", functions) : NULL;
+    FILE *file = s ? fopencookie(s, (char[]){*mode, has_both(mode) ? '+' : 0, 0}, functions) : NULL;
     if (!file) {
         free(s);
         return NULL;
@@ -83,7 +107,7 @@ static FILE *make_stream(int fd, const char *mode)
 /* As fopen(3): the letters after the first one may come in any order. */
 static int flags_of(const char *mode)
 {
-    int flags = strchr(mode, '+') ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
+    int flags = has_both(mode) ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
     if (mode[0] == 'w')
         flags |= O_CREAT | O_TRUNC;
     if (mode[0] == 'a')
@@ -109,12 +133,14 @@ static FILE *real_stream(const struct tb_path *p, const char *mode, FILE *reopen
     return reopened ? REAL(freopen)(name, mode, reopened) : REAL(fopen)(name, mode);
 }
 
-/* The name of a descriptor (/dev/stdin): what open makes of it may be managed. */
-static FILE *open_descriptor(const char *path, const char *mode)
+/* The name of a descriptor (/dev/stdin) may lead to what is not managed. */
+static FILE *open_stream(const char *path, const char *mode)
 {
     int fd = open(path, flags_of(mode), 0666);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, mode);
-    if (!file && fd >= 0)
+    FILE *file = fd < 0 ? NULL : tb_fd_io(fd) ? make_stream(fd, mode) : REAL(fdopen)(fd, mode);
+    if (file)
+        go_to_end(fd, mode);
+    else if (fd >= 0)
         close(fd);
     return file;
 }
@@ -127,17 +153,9 @@ TB_WRAPPER FILE *fopen(const char *path, const char *mode)
 {
     struct tb_path p;
     bool managed = tb_path_find(AT_FDCWD, path, &p);
-    if (!mode || !*mode || !strchr("rwa", mode[0]) || (!managed && tb_path_descriptor(path) < 0))
+    if (!is_mode(mode) || (!managed && tb_path_descriptor(path) < 0))
         return REAL(fopen)(path, mode);
-    if (!managed)
-        return open_descriptor(path, mode);
-    if (strstr(mode, ",ccs="))
-        return real_stream(&p, mode, NULL);
-    int fd = open(path, flags_of(mode), 0666);
-    FILE *file = fd < 0 ? NULL : make_stream(fd, mode);
-    if (!file && fd >= 0)
-        close(fd);
-    return file;
+    return managed && strstr(mode, ",ccs=") ? real_stream(&p, mode, NULL) : open_stream(path, mode);
 }
 
 TB_WRAPPER FILE *fopen64(const char *path, const char *mode)
@@ -145,10 +163,32 @@ TB_WRAPPER FILE *fopen64(const char *path, const char *mode)
     return fopen(path, mode);
 }
 
-/* A stream of libc's own on a managed number would read past the buffers. */
+/* May a stream of that mode use a descriptor with these flags? */
+static bool allows(int flags, const char *mode)
+{
+    int access = flags & O_ACCMODE;
+    bool reads = *mode == 'r' || has_both(mode), writes = *mode != 'r' || has_both(mode);
+    return !(reads && access == O_WRONLY) && !(writes && access == O_RDONLY);
+}
+
+/*
+ * A stream of libc's own on a managed number would read past the buffers. One that is not open for appending becomes so
+ * for a stream that appends.
+ */
 TB_WRAPPER FILE *fdopen(int fd, const char *mode)
 {
-    return tb_fd_io(fd) ? make_stream(fd, mode) : REAL(fdopen)(fd, mode);
+    if (!tb_fd_io(fd))
+        return REAL(fdopen)(fd, mode);
+    int flags = fcntl(fd, F_GETFL);
+    bool appends = is_mode(mode) && *mode == 'a' && !(flags & O_APPEND);
+    if (!is_mode(mode) || !allows(flags, mode))
+        return errno = EINVAL, NULL;
+    if (appends && fcntl(fd, F_SETFL, flags | O_APPEND))
+        return NULL;
+    FILE *file = make_stream(fd, mode);
+    if (file && appends)
+        go_to_end(fd, mode);
+    return file;
 }
 
 /* libc knows the descriptors of its own streams; ours have none in its eyes. */
@@ -180,32 +220,49 @@ TB_WRAPPER int fileno_unlocked(FILE *file)
     return descriptor_of(file, REAL(fileno_unlocked));
 }
 
+/* What libc notes in a stream of its mode. The numbers are the same in all its versions: gnulib uses them, too. */
+#define NO_READS 4
+#define NO_WRITES 8
+#define APPENDS 0x1000
+
+static void allow(FILE *file, const char *mode)
+{
+    bool both = has_both(mode);
+    file->_flags &= ~(NO_READS | NO_WRITES | APPENDS);
+    file->_flags |= both ? 0 : *mode == 'r' ? NO_WRITES : NO_READS;
+    file->_flags |= *mode == 'a' ? APPENDS : 0;
+}
+
 /* A cookie stays and gets another descriptor: libc can't make a stream of its own of it. */
 static FILE *reopen_own(struct stream *s, const char *path, const char *mode)
 {
     FILE *file = s->file;
     fflush(file);
-    int fd = open(path, flags_of(mode), 0666);
+    int fd = is_mode(mode) ? open(path, flags_of(mode), 0666) : (int)tb_result(-EINVAL);
     if (fd < 0) {
+        int saved = errno;
         fclose(file);
+        errno = saved;
         return NULL;
     }
     close(s->fd);
     s->fd = fd;
     __fpurge(file);
     rewind(file);
+    allow(file, mode);
+    go_to_end(fd, mode);
     return file;
 }
 
-/* libc keeps its own streams: stdin, stdout and stderr must stay what they are. */
+/* Without a name: the same file in another mode. libc keeps its own streams: stdin, stdout and stderr must stay what they are. */
 TB_WRAPPER FILE *freopen(const char *path, const char *mode, FILE *file)
 {
+    char own[32];
     struct tb_path p;
     struct stream *s = find(file);
-    if (s && path)
-        return reopen_own(s, path, mode);
+    snprintf(own, sizeof(own), "/proc/self/fd/%d", s ? s->fd : -1);
     if (s)
-        return errno = EBADF, NULL; /* the mode of an open descriptor can't change */
+        return reopen_own(s, path ? path : own, mode);
     if (path && tb_path_find(AT_FDCWD, path, &p))
         return real_stream(&p, mode, file);
     return REAL(freopen)(path, mode, file);

@@ -1,8 +1,12 @@
 /* FILE streams in every mode; prints what it saw. */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -77,6 +81,80 @@ static void reopen(void)
     show("d");
 }
 
+/* Where a stream that appends begins, and what a mode does not allow. */
+static void begin(void)
+{
+    static const char *const modes[] = {"r", "w", "a", "r+", "a+", "rb+", "q"};
+    for (int i = 0; i < 7; i++) {
+        int fd = open("begun", O_CREAT | O_RDWR | (i & 1 ? O_APPEND : 0), 0644);
+        FILE *f = fdopen(fd, modes[i]);
+        printf("fdopen %s: %ld", modes[i], f ? ftell(f) : -1);
+        int put = f ? fputs("0123456789", f) : EOF, broken = f && ferror(f);
+        printf(" put %d error %d closed %d\n", put >= 0, broken, f ? fclose(f) : close(fd));
+        f = fopen("begun", modes[i]);
+        printf("fopen %s: %ld", modes[i], f ? ftell(f) : -1);
+        int got = f ? fgetc(f) : EOF;
+        printf(" got %d error %d at %ld\n", got, f && ferror(f), f ? ftell(f) : -1);
+        if (f)
+            fclose(f);
+        fd = open("begun", i & 2 ? O_RDONLY : O_WRONLY);
+        f = fdopen(fd, modes[i]);
+        printf("of one side %s: %s\n", modes[i], f ? "done" : strerror(errno));
+        if (f ? fclose(f) : close(fd))
+            printf("not closed\n");
+        show("begun");
+    }
+    int fd = open("begun", O_WRONLY);
+    FILE *f = fdopen(fd, "a"), *other = fopen("begun", "a");
+    fputs("first", f);
+    fflush(f);
+    fputs("other", other);
+    fclose(other);
+    fputs("second", f);
+    fclose(f);
+    show("begun");
+}
+
+static void change_mode(void)
+{
+    FILE *f = fopen("changed", "w");
+    fputs("written", f);
+    f = freopen(NULL, "r", f);
+    printf("%d\n", f && fgets(block, 100, f) && !strcmp(block, "written") && fputc('x', f) == EOF);
+    clearerr(f);
+    f = freopen(NULL, "a", f);
+    printf("%ld %d\n", f ? ftell(f) : -1, f && fgetc(f) == EOF && ferror(f));
+    fputs(" more", f);
+    f = freopen(NULL, "r+", f);
+    printf("%d\n", f && fgets(block, 100, f) && !strcmp(block, "written more"));
+    unlink("changed");
+    f = freopen(NULL, "w+", f);
+    printf("%ld\n", f ? ftell(f) : -1);
+    fputs("without a name", f);
+    rewind(f);
+    printf("%d\n", f && fgets(block, 100, f) && !strcmp(block, "without a name"));
+    errno = 0;
+    printf("%d %s\n", freopen("changed", "q", f) == NULL, strerror(errno));
+}
+
+/* What is written in part says why. */
+static void full(void)
+{
+    struct rlimit all, least = {6000, RLIM_INFINITY};
+    FILE *f = fopen("full", "w");
+    signal(SIGXFSZ, SIG_IGN);
+    mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fileno(f), 0); /* by the kernel from here on */
+    setvbuf(f, NULL, _IONBF, 0);
+    getrlimit(RLIMIT_FSIZE, &all);
+    setrlimit(RLIMIT_FSIZE, &least);
+    errno = 0;
+    size_t n = fwrite(block, 1, 8192, f);
+    int error = errno;
+    setrlimit(RLIMIT_FSIZE, &all);
+    printf("%zu %s\n", n, strerror(error));
+    fclose(f);
+}
+
 static void temporary(void)
 {
     char name[] = "tXXXXXX", folder[] = "dXXXXXX";
@@ -104,6 +182,9 @@ int main(void)
         block[i] = (char)(i * 7 % 251);
     write_modes();
     reopen();
+    begin();
+    change_mode();
+    full();
     temporary();
     return 0;
 }
