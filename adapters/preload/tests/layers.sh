@@ -1,6 +1,6 @@
 #!/bin/bash
 # Every call by name goes through the chain of its place: the fault layer, which is there as traces and models are, can make each
-# one fail. Without a fault all of them succeed.
+# one fail. Without a fault all of them succeed. And what can't be flushed isn't handed on.
 #   layers.sh BIN MODE     MODE: persistent-async, scratch, bypass, deferred
 set -u
 bin=$(realpath "$1") mode=$2
@@ -32,5 +32,23 @@ for operation in open stat statx access truncate chmod chown utimens statfs stat
     [ $mode-$operation != scratch-realpath ] || asked=readlink # the engine walks a shadow itself
     TB_FAULT="op=$asked,errno=EDQUOT,count=0" layers $operation 122
 done
+# What can't be flushed goes to no number that libc's streams use past every wrapper, and to no other process.
+handed_on() {
+    TB_FAULT="op=pwrite,errno=EDQUOT,count=2,path=$root/pfs" under python3 - "$root/pfs/handed-on" <<'PYTHON'
+import errno, os, socket, sys
+
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+os.write(fd, b"bytes")
+here, there = socket.socketpair()
+for call in (lambda: os.dup2(fd, 0), lambda: socket.send_fds(here, [b"x"], [fd])):
+    try:
+        call()
+    except OSError as e:
+        assert e.errno == errno.EDQUOT, e
+    else:
+        sys.exit("a file went on that could not be flushed")
+PYTHON
+}
+[ $mode != persistent-async ] || handed_on || failed=1
 "$bin/tierctl" stop --force -i $name > /dev/null 2>&1 || failed=1
 exit $failed

@@ -287,12 +287,14 @@ TB_WRAPPER int close(int fd)
 
 /*
  * Managed ones one by one, so that the engine hears of each; then the rest in ranges around
- * the engine's own descriptors.
+ * the engine's own descriptors. What the kernel refuses closes none.
  */
 TB_WRAPPER int close_range(unsigned first, unsigned last, int flags)
 {
     int high = last < INT_MAX && (int)last < tb_fd_highest() ? (int)last : tb_fd_highest();
-    if (first <= last && !(flags & CLOSE_RANGE_CLOEXEC))
+    if (first > last || flags & ~(int)(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC))
+        return (int)tb_result(-EINVAL);
+    if (!(flags & CLOSE_RANGE_CLOEXEC))
         for (int fd = (int)first; first < TB_FD_LIMIT && fd <= high; fd++)
             if (tb_fd_io(fd) || tb_locks_are_marked(fd))
                 close(fd);
@@ -309,6 +311,12 @@ TB_WRAPPER void closefrom(int first)
     close_range(first < 0 ? 0 : (unsigned)first, UINT_MAX, 0);
 }
 
+/* A number that libc's own streams or a ring use past every wrapper gets only what is coherent: -1 and errno where the flush failed. */
+static int ready_for(int oldfd, int newfd)
+{
+    return newfd <= STDERR_FILENO || tb_has_ring ? tb_fd_coherent(oldfd) : 0;
+}
+
 /*
  * The kernel has made the copy already. What `newfd` was before is told to its own chain
  * first: both may be managed, by different ones.
@@ -321,16 +329,28 @@ static void note_dup(struct tb_io *io, int oldfd, int newfd)
         TB_CALL(replaced, dup, oldfd, newfd);
     if (io)
         TB_CALL(io, dup, oldfd, newfd);
-    tb_fd_adopt(newfd, io);
+    tb_fd_set(newfd, io);
     errno = saved;
+}
+
+/* A new number, which nothing had before: the copy, or -1 and errno. */
+static int note_copy(int oldfd, int newfd)
+{
+    struct tb_io *io = newfd < 0 ? NULL : tb_fd_io(oldfd);
+    if (!io)
+        return newfd;
+    note_dup(io, oldfd, newfd);
+    if (!ready_for(oldfd, newfd))
+        return newfd;
+    int saved = errno;
+    tb_fd_drop(newfd);
+    errno = saved;
+    return -1;
 }
 
 TB_WRAPPER int dup(int oldfd)
 {
-    int fd = REAL(dup)(oldfd);
-    if (fd >= 0 && tb_fd_io(oldfd))
-        note_dup(tb_fd_io(oldfd), oldfd, fd);
-    return fd;
+    return note_copy(oldfd, REAL(dup)(oldfd));
 }
 
 /* A late open of what has the number asks which file it is while the number is its own. */
@@ -348,6 +368,8 @@ TB_WRAPPER int dup2(int oldfd, int newfd)
 {
     if (tb_fd_is_own(newfd))
         return (int)tb_result(-EBADF);
+    if (oldfd != newfd && ready_for(oldfd, newfd))
+        return -1;
     if (oldfd != newfd)
         know_replaced(newfd);
     struct tb_lock_mark *mark = oldfd != newfd ? tb_locks_go_begin(newfd) : NULL;
@@ -362,6 +384,8 @@ TB_WRAPPER int dup3(int oldfd, int newfd, int flags)
 {
     if (tb_fd_is_own(newfd))
         return (int)tb_result(-EBADF);
+    if (oldfd != newfd && ready_for(oldfd, newfd))
+        return -1;
     know_replaced(newfd);
     struct tb_lock_mark *mark = tb_locks_go_begin(newfd);
     int fd = REAL(dup3)(oldfd, newfd, flags);
@@ -386,9 +410,7 @@ static int fcntl_with(int fd, int command, void *arg)
         rc &= ~O_NOFOLLOW; /* the engine's: it knows where a link leads, or asks first whether there is one */
     if (rc >= 0 && tb_inside && command == F_DUPFD_CLOEXEC)
         tb_fd_own(rc);
-    if (rc >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC) && tb_fd_io(fd))
-        note_dup(tb_fd_io(fd), fd, rc);
-    return rc;
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? note_copy(fd, rc) : rc;
 }
 
 TB_WRAPPER int fcntl(int fd, int command, ...)

@@ -75,22 +75,32 @@ TB_WRAPPER int clone(int (*run)(void *), void *stack, int flags, void *argument,
     return pid;
 }
 
-/* Descriptors on their way to another process, which knows nothing of them. */
-static void pass_on(struct msghdr *m)
+/* Descriptors on their way to another process, which knows nothing of them: 0, or -1 and errno where a flush failed. */
+static int pass_on(struct msghdr *m)
 {
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+    int rc = 0;
+    for (struct cmsghdr *c = m->msg_controllen ? CMSG_FIRSTHDR(m) : NULL; c; c = CMSG_NXTHDR(m, c)) {
         size_t n = c->cmsg_len > CMSG_LEN(0) ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
-        for (size_t i = 0; c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && i < n; i++)
-            tb_fd_coherent(((int *)(void *)CMSG_DATA(c))[i]);
+        for (size_t i = 0; c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && i < n && !rc; i++)
+            rc = tb_fd_coherent(((int *)(void *)CMSG_DATA(c))[i]);
     }
+    return rc;
 }
 
 /* Before it is sent: the receiver may read at once. */
 TB_WRAPPER ssize_t sendmsg(int socket, const struct msghdr *message, int flags)
 {
-    if (message && message->msg_controllen)
-        pass_on((struct msghdr *)message);
-    return REAL(sendmsg)(socket, message, flags);
+    return message && pass_on((struct msghdr *)message) ? -1 : REAL(sendmsg)(socket, message, flags);
+}
+
+/* The first that can't be passed on is not sent, nor are those after it. */
+TB_WRAPPER int sendmmsg(int socket, struct mmsghdr *messages, unsigned n, int flags)
+{
+    unsigned ready = 0;
+    n = n < IOV_MAX ? n : IOV_MAX; /* the kernel looks at no more */
+    while (messages && ready < n && !pass_on(&messages[ready].msg_hdr))
+        ready++;
+    return messages && ready < n && !ready ? -1 : REAL(sendmmsg)(socket, messages, messages ? ready : n, flags);
 }
 
 /* What the shell inherits is flushed first. */

@@ -308,6 +308,7 @@ TB_WRAPPER long syscall(long number, ...)
     case SYS_connect: return connect(INT(0), POINTER(1), (socklen_t)a[2]);
     case SYS_sendto: return sendto(INT(0), POINTER(1), SIZE(2), INT(3), POINTER(4), (socklen_t)a[5]);
     case SYS_sendmsg: return sendmsg(INT(0), POINTER(1), INT(2));
+    case SYS_sendmmsg: return sendmmsg(INT(0), POINTER(1), (unsigned)a[2], INT(3));
     case SYS_getsockname: return getsockname(INT(0), POINTER(1), POINTER(2));
     case SYS_getpeername: return getpeername(INT(0), POINTER(1), POINTER(2));
     case SYS_sendfile: return sendfile(INT(0), INT(1), POINTER(2), SIZE(3));

@@ -3,6 +3,7 @@
  * asked by it is the buffered file. The same is right without the tiers.
  */
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -101,8 +102,48 @@ static void look_and_cut(void)
     close(fd);
 }
 
+/* Who gets it knows nothing of the tiers: by this number the bytes are the file's own. */
+static int passed(int fd)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    struct iovec byte = {"x", 1}, got = {&(char){0}, 1};
+    struct msghdr in = {.msg_iov = &got, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+    struct mmsghdr out = {.msg_hdr = in};
+    int pair[2], there = -1;
+    out.msg_hdr.msg_iov = &byte;
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && sendmmsg(pair[0], &out, 1, 0) == 1 && recvmsg(pair[1], &in, 0) == 1);
+    memcpy(&there, CMSG_DATA(&control.header), sizeof(there));
+    close(pair[0]);
+    close(pair[1]);
+    return there;
+}
+
+static void pass(void)
+{
+    char got[8] = "";
+    int fd = dirty(), there = passed(fd);
+    CHECK(pread(there, got, sizeof(got), 0) == 5 && !strcmp(got, "bytes"));
+    close(there);
+    close(fd);
+}
+
+/* What is refused closes none. */
+static void close_none(void)
+{
+    int fd = dirty();
+    CHECK(close_range((unsigned)fd, (unsigned)fd - 1, 0) == -1 && errno == EINVAL);
+    CHECK(close_range((unsigned)fd, (unsigned)fd, 1 << 20) == -1 && errno == EINVAL);
+    CHECK(write(fd, "more", 4) == 4 && close(fd) == 0);
+}
+
 int main(void)
 {
+    pass();
+    close_none();
     set_times();
     set_rights();
     set_capability();
