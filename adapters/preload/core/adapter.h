@@ -19,8 +19,10 @@
 #define TB_ADAPTER_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/single_threaded.h>
 
 #include "../../wrap.h"
 #include "core/attach.h"
@@ -40,10 +42,24 @@ static inline void tb_count_own_call(uint32_t by)
     atomic_store_explicit(tb_own_calls, atomic_load_explicit(tb_own_calls, memory_order_relaxed) + by, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
 }
+/*
+ * A thread that is cancelled (pthread_cancel) ends outside: inside it may have locks and claims, which are taken from ended processes alone.
+ * ENABLE: it may end when it has left.
+ */
+extern _Thread_local int tb_cancel_state __attribute__((tls_model("initial-exec")));
+
+/* In calls that libc's own would end such a thread in, before anything is done. Where there is one thread, none cancels it. */
+static inline void tb_may_end(void)
+{
+    if (!__libc_single_threaded && !tb_inside)
+        pthread_testcancel();
+}
 static inline void tb_enter(void)
 {
     if (tb_inside++ != 0)
         return;
+    if (!__libc_single_threaded)
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &tb_cancel_state);
     if (tb_own_calls)
         tb_count_own_call(1);
     else
@@ -55,7 +71,11 @@ static inline void tb_leave(void)
         tb_count_own_call((uint32_t)-1);
     else if (tb_inside == 1)
         tb_call_ends();
-    if (--tb_inside == 0 && tb_held_signals)
+    if (--tb_inside)
+        return;
+    if (tb_cancel_state == PTHREAD_CANCEL_ENABLE)
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &tb_cancel_state);
+    if (tb_held_signals)
         tb_release_signals();
 }
 

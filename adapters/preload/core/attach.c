@@ -24,6 +24,7 @@
 #define LOOKS_A_SECOND 50
 
 _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
+_Thread_local int tb_cancel_state __attribute__((tls_model("initial-exec"))) = PTHREAD_CANCEL_DISABLE;
 
 static _Atomic(tb_engine *) engine;
 static tb_engine *foreign; /* an instance that this process may not use, while its parent could: adapter.h */

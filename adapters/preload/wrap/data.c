@@ -14,27 +14,36 @@
 
 #include "core/adapter.h"
 
-TB_WRAPPER ssize_t read(int fd, void *buf, size_t n)
+/* Of a managed descriptor, for a call in which a thread that was cancelled ends. */
+static inline struct tb_io *io_of(int fd)
 {
     struct tb_io *io = tb_fd_io(fd);
+    if (io)
+        tb_may_end();
+    return io;
+}
+
+TB_WRAPPER ssize_t read(int fd, void *buf, size_t n)
+{
+    struct tb_io *io = io_of(fd);
     return io ? TB_CALL(io, read, fd, buf, n) : REAL(read)(fd, buf, n);
 }
 
 TB_WRAPPER ssize_t write(int fd, const void *buf, size_t n)
 {
-    struct tb_io *io = tb_fd_io(fd);
+    struct tb_io *io = io_of(fd);
     return io ? TB_CALL(io, write, fd, buf, n) : REAL(write)(fd, buf, n);
 }
 
 TB_WRAPPER ssize_t pread(int fd, void *buf, size_t n, off_t offset)
 {
-    struct tb_io *io = tb_fd_io(fd);
+    struct tb_io *io = io_of(fd);
     return io ? TB_CALL(io, pread, fd, buf, n, offset) : REAL(pread)(fd, buf, n, offset);
 }
 
 TB_WRAPPER ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset)
 {
-    struct tb_io *io = tb_fd_io(fd);
+    struct tb_io *io = io_of(fd);
     return io ? TB_CALL(io, pwrite, fd, buf, n, offset) : REAL(pwrite)(fd, buf, n, offset);
 }
 
@@ -152,25 +161,25 @@ static ssize_t vector_flags(struct tb_io *io, int fd, const struct iovec *v, int
 
 TB_WRAPPER ssize_t readv(int fd, const struct iovec *v, int n)
 {
-    struct tb_io *io = tb_fd_io(fd);
+    struct tb_io *io = io_of(fd);
     return io ? vector(io, fd, v, n, -1, false) : REAL(readv)(fd, v, n);
 }
 
 TB_WRAPPER ssize_t writev(int fd, const struct iovec *v, int n)
 {
-    struct tb_io *io = tb_fd_io(fd);
+    struct tb_io *io = io_of(fd);
     return io ? vector(io, fd, v, n, -1, true) : REAL(writev)(fd, v, n);
 }
 
 TB_WRAPPER ssize_t preadv(int fd, const struct iovec *v, int n, off_t offset)
 {
-    struct tb_io *io = tb_fd_io(fd);
+    struct tb_io *io = io_of(fd);
     return io ? vector_at(io, fd, v, n, offset, false) : REAL(preadv)(fd, v, n, offset);
 }
 
 TB_WRAPPER ssize_t pwritev(int fd, const struct iovec *v, int n, off_t offset)
 {
-    struct tb_io *io = tb_fd_io(fd);
+    struct tb_io *io = io_of(fd);
     return io ? vector_at(io, fd, v, n, offset, true) : REAL(pwritev)(fd, v, n, offset);
 }
 
@@ -185,13 +194,13 @@ TB_WRAPPER ssize_t pwritev64(int fd, const struct iovec *v, int n, off64_t offse
 
 TB_WRAPPER ssize_t preadv2(int fd, const struct iovec *v, int n, off_t offset, int flags)
 {
-    struct tb_io *io = tb_fd_io(fd);
+    struct tb_io *io = io_of(fd);
     return io ? vector_flags(io, fd, v, n, offset, flags, false) : REAL(preadv2)(fd, v, n, offset, flags);
 }
 
 TB_WRAPPER ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t offset, int flags)
 {
-    struct tb_io *io = tb_fd_io(fd);
+    struct tb_io *io = io_of(fd);
     return io ? vector_flags(io, fd, v, n, offset, flags, true) : REAL(pwritev2)(fd, v, n, offset, flags);
 }
 
@@ -217,13 +226,13 @@ TB_WRAPPER off64_t lseek64(int fd, off64_t offset, int whence)
 
 TB_WRAPPER int fsync(int fd)
 {
-    struct tb_io *io = tb_fd_io(fd);
+    struct tb_io *io = io_of(fd);
     return io ? (int)TB_CALL(io, fsync, fd, false) : REAL(fsync)(fd);
 }
 
 TB_WRAPPER int fdatasync(int fd)
 {
-    struct tb_io *io = tb_fd_io(fd);
+    struct tb_io *io = io_of(fd);
     return io ? (int)TB_CALL(io, fsync, fd, true) : REAL(fdatasync)(fd);
 }
 

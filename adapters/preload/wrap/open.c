@@ -50,6 +50,7 @@ static int open_at(int dirfd, const char *path, int flags, mode_t mode)
     const char *name = tb_path_look(dirfd, path, &p);
     if (!name)
         return open_elsewhere(dirfd, path, flags, mode);
+    tb_may_end();
     int fd = (int)TB_CALL(p.io, open, name, flags, mode);
     if (fd >= 0 && flags & O_PATH)
         tb_has_place = true;
@@ -277,6 +278,7 @@ TB_WRAPPER int close(int fd)
         return (int)tb_result(tb_own_close(fd)); /* the engine's, of a file that it opened past its chain */
     if (!io)
         return close_unmanaged(fd);
+    tb_may_end();
     int before = tb_program_closes;
     tb_program_closes = fd;
     tb_fd_set(fd, NULL); /* before the number can be given out again */
