@@ -90,11 +90,40 @@ TB_WRAPPER ssize_t sendfile64(int out, int in, off64_t *offset, size_t n)
     return sendfile(out, in, offset, n);
 }
 
+/* The bytes of the file from there on, or from the descriptor's own offset. */
+static size_t rest_of(int fd, const struct stat *st, off64_t *at)
+{
+    if (*at < 0)
+        *at = lseek(fd, 0, SEEK_CUR);
+    return *at < st->st_size ? (size_t)(st->st_size - *at) : 0;
+}
+
+/* As the kernel: files alone have ranges, and two of one file must not overlap. What a copy appends to its own source is not copied again. */
+static bool may_copy_range(int in, off64_t a, int out, off64_t b, size_t *n)
+{
+    struct stat from, to;
+    if (fstat(in, &from) || fstat(out, &to))
+        return false;
+    errno = S_ISDIR(from.st_mode) || S_ISDIR(to.st_mode) ? EISDIR : EINVAL;
+    if (!S_ISREG(from.st_mode) || !S_ISREG(to.st_mode))
+        return false;
+    if (from.st_ino != to.st_ino || from.st_dev != to.st_dev)
+        return true;
+    size_t rest = rest_of(in, &from, &a);
+    rest_of(out, &to, &b);
+    *n = *n < rest ? *n : rest;
+    return (size_t)(a < b ? b - a : a - b) >= *n;
+}
+
 TB_WRAPPER ssize_t copy_file_range(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t n, unsigned flags)
 {
     if ((!tb_fd_io(in) && !tb_fd_io(out)) || flags)
         return REAL(copy_file_range)(in, in_offset, out, out_offset, n, flags); /* which knows no flags */
-    return may_copy(in, out, EBADF) ? copy(in, in_offset, out, out_offset, n) : -1;
+    int saved = errno;
+    if (!may_copy(in, out, EBADF) || !may_copy_range(in, in_offset ? *in_offset : -1, out, out_offset ? *out_offset : -1, &n))
+        return -1;
+    errno = saved;
+    return copy(in, in_offset, out, out_offset, n);
 }
 
 /* A pipe on one side: pages go without a copy, so the bytes must be in the file. */

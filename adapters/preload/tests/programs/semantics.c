@@ -462,6 +462,10 @@ static void refused(void)
     SAY(copy_file_range(fd, &(off64_t){0}, -1, &(off64_t){200}, 0, 0));
     SAY(copy_file_range(appends, &(off64_t){0}, fd, &(off64_t){200}, 4, 0));
     SAY(copy_file_range(fd, &(off64_t){0}, appends, NULL, 4, 0));
+    SAY(copy_file_range(fd, &(off64_t){0}, fd, &(off64_t){20}, 21, 0));
+    SAY(copy_file_range(fd, &(off64_t){20}, fd, &(off64_t){90}, 400, 0));
+    SAY(copy_file_range(fd, &(off64_t){90}, fd, &(off64_t){100}, 400, 0));
+    SAY(copy_file_range(fd, &(off64_t){500}, fd, &(off64_t){500}, 400, 0));
     SAY(sendfile(reads, fd, &(off_t){0}, 4));
     SAY(sendfile(appends, fd, &(off_t){0}, 4));
     SAY(sendfile(-1, fd, &(off_t){0}, 0));
