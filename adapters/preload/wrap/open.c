@@ -397,6 +397,12 @@ TB_WRAPPER int dup3(int oldfd, int newfd, int flags)
     return fd;
 }
 
+/* How it appends from now on is the kernel's to know, and a flush by it would have to be aligned. */
+static bool changes_transfers(int before, int flags)
+{
+    return (before ^ flags) & O_APPEND || (flags & ~before) & O_DIRECT;
+}
+
 /*
  * Locks first, for they have their own rules (wrap/locks.c). A copy is noted after the kernel
  * made it; a failed one needs nothing.
@@ -405,8 +411,8 @@ static int fcntl_with(int fd, int command, void *arg)
 {
     if (tb_is_lock_command(command))
         return tb_fcntl_lock(fd, command, arg);
-    if (command == F_SETFL && tb_fd_io(fd) && ((REAL(fcntl)(fd, F_GETFL) ^ (int)(long)arg) & O_APPEND) && tb_fd_coherent(fd))
-        return -1; /* how it appends from now on is the kernel's to know */
+    if (command == F_SETFL && tb_fd_io(fd) && changes_transfers(REAL(fcntl)(fd, F_GETFL), (int)(long)arg) && tb_fd_coherent(fd))
+        return -1;
     int rc = REAL(fcntl)(fd, command, arg);
     if (command == F_GETFL && rc >= 0 && tb_fd_io(fd))
         rc &= ~O_NOFOLLOW; /* the engine's: it knows where a link leads, or asks first whether there is one */

@@ -132,6 +132,9 @@ static void direct(void)
     printf("direct: %c %c\n", bytes[49], bytes[50]);
     SAY(ftruncate(fd, 5000));
     SAY(pread(fd, bytes, 8192, 4096));
+    memset(bytes, 'g', 8192);
+    SAY(fcntl(plain, F_SETFL, O_DIRECT));
+    SAY(pwrite(plain, bytes, 4096, 4096));
     close(fd);
     close(plain);
     show("direct");
