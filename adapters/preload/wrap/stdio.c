@@ -3,9 +3,10 @@
  * fopencookie, because libc reads and writes its streams past every wrapper.
  * fileno gives the real descriptor, which is managed itself.
  */
+#include "wrap/stdio.h"
+
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,10 +51,8 @@ static int cookie_seek(void *cookie, off64_t *offset, int whence)
     return 0;
 }
 
-/* Out of the list before the descriptor goes: its number may be a new stream's at once. */
-static int cookie_close(void *cookie)
+static void forget(struct stream *s)
 {
-    struct stream *s = cookie;
     lock_streams();
     for (struct stream **link = &streams; *link; link = &(*link)->next)
         if (*link == s) {
@@ -61,6 +60,13 @@ static int cookie_close(void *cookie)
             break;
         }
     unlock_streams();
+}
+
+/* Out of the list before the descriptor goes: its number may be a new stream's at once. */
+static int cookie_close(void *cookie)
+{
+    struct stream *s = cookie;
+    forget(s);
     int rc = s->fd >= 0 ? close(s->fd) : 0;
     free(s);
     return rc;
@@ -272,6 +278,49 @@ TB_WRAPPER FILE *freopen(const char *path, const char *mode, FILE *file)
 TB_WRAPPER FILE *freopen64(const char *path, const char *mode, FILE *file)
 {
     return freopen(path, mode, file);
+}
+
+/* So that nothing is emptied. */
+static const char *mode_of(const FILE *file)
+{
+    if (file->_flags & APPENDS)
+        return file->_flags & NO_READS ? "a" : "a+";
+    return file->_flags & NO_WRITES ? "r" : "r+";
+}
+
+/*
+ * libc opens the file once more, at the same place. The room for wide characters is another stream's, which no one uses; it stays, as does
+ * the descriptor, by which the file stays coherent. What fails leaves a stream that takes none.
+ */
+static void become_real(struct stream *s)
+{
+    char own[32];
+    FILE *file = s->file, *lender = REAL(fopen)("/dev/null", "re");
+    if (!lender)
+        return;
+    REAL(close)(lender->_fileno);
+    lender->_fileno = -1;
+    file->_wide_data = lender->_wide_data;
+    fflush(file);
+    off_t at = lseek(s->fd, 0, SEEK_CUR);
+    if (tb_fd_coherent(s->fd))
+        return;
+    file->_fileno = -1; /* no number that libc would keep for it */
+    snprintf(own, sizeof(own), "/proc/self/fd/%d", s->fd);
+    if (REAL(freopen)(own, mode_of(file), file) && at > 0)
+        fseeko(file, at, SEEK_SET);
+    forget(s);
+    free(s);
+}
+
+/* What is libc's own by then, or wide, needs nothing. */
+void tb_stream_widen(FILE *file)
+{
+    int saved = errno;
+    struct stream *s = file->_mode > 0 ? NULL : find(file);
+    if (s)
+        become_real(s);
+    errno = saved;
 }
 
 /* libc writes these to the descriptor past every wrapper. */

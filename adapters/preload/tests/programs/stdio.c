@@ -155,6 +155,30 @@ static void full(void)
     fclose(f);
 }
 
+static void wide(void)
+{
+    static const char *const modes[] = {"w", "a", "r+", "a+", "w+"};
+    wchar_t line[32];
+    int number = 0;
+    for (int i = 0; i < 5; i++) {
+        FILE *f = fopen("wide", modes[i]);
+        int rc = i == 2 ? fseek(f, 4, SEEK_SET) : 0;
+        printf("%d %d", rc, fwprintf(f, L"%d lines\n", i));
+        printf(" %d %d", fputws(L"more\n", f) >= 0, fputwc(L'!', f) == L'!');
+        printf(" at %ld", ftell(f));
+        printf(" closed %d\n", fclose(f));
+        f = fopen("wide", "r");
+        rc = fwscanf(f, L"%d", &number);
+        printf("%d %d", rc, number);
+        while (fgetws(line, 32, f))
+            printf(" %zu", wcslen(line));
+        rewind(f);
+        printf(" %d", getwc(f) == L'0' && ungetwc(L'x', f) == L'x' && fgetwc(f) == L'x');
+        printf(" closed %d\n", fclose(f));
+        show("wide");
+    }
+}
+
 static void temporary(void)
 {
     char name[] = "tXXXXXX", folder[] = "dXXXXXX";
@@ -185,6 +209,7 @@ int main(void)
     begin();
     change_mode();
     full();
+    wide();
     temporary();
     return 0;
 }
