@@ -4,6 +4,7 @@
  * file is found by its name or by its descriptor; both ways give the same numbers.
  */
 #include <fcntl.h>
+#include <sys/ipc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -140,6 +141,13 @@ TB_WRAPPER int statx(int dirfd, const char *path, int flags, unsigned mask, stru
         x->stx_ctime = (struct statx_timestamp){.tv_sec = st.st_ctim.tv_sec, .tv_nsec = (unsigned)st.st_ctim.tv_nsec};
     }
     return rc;
+}
+
+/* As libc, which looks past the wrapper. */
+TB_WRAPPER key_t ftok(const char *path, int id)
+{
+    struct stat st;
+    return stat(path, &st) ? -1 : (key_t)((st.st_ino & 0xffff) | (st.st_dev & 0xff) << 16 | ((unsigned)id & 0xff) << 24);
 }
 
 /* By the real user, eaccess by the effective one: the flags say which. */
