@@ -363,7 +363,8 @@ void tb_path_coherent(const struct tb_path *p)
 
 int tb_path_meant(int dirfd, const char *path, int flags)
 {
-    if (flags & AT_EMPTY_PATH && path && !*path)
+    bool none = !path || ((intptr_t)path >= 4096 && !*path); /* since Linux 6.11 the name may be missing, too */
+    if (flags & AT_EMPTY_PATH && none)
         return dirfd;
     return flags & AT_SYMLINK_NOFOLLOW ? -1 : tb_path_descriptor(path);
 }
