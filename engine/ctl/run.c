@@ -393,8 +393,8 @@ int tb_run_command(const struct ctl_command *self, int argc, char **argv)
     int rc = parse(self, argc, argv, &r);
     if (rc || (rc = check_program(r.command[0])))
         return rc;
-    if ((r.daemon.config && (rc = check_config(&r))) || (rc = ctl_trace_check(&r.trace)) ||
-        (r.daemon.config && (rc = drain_outer())) || (rc = start_mover(&r)))
+    if ((r.daemon.config && (rc = check_config(&r))) || (rc = ctl_trace_check(&r.trace)) || (r.daemon.config && (rc = drain_outer())) ||
+        (rc = start_mover(&r)))
         return rc;
     if (!r.daemon.config)
         return run_staged(&r);
