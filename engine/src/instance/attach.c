@@ -19,6 +19,7 @@
 #include "instance/client.h"
 #include "instance/instance.h"
 #include "instance/make.h"
+#include "io/whole.h"
 #include "layer/descriptions.h"
 #include "layer/repair.h"
 #include "namespace/environment.h"
@@ -150,6 +151,7 @@ static int attach(tb_engine *e, const char *name, int lease, enum role role)
     e->header = e->region.header;
     e->copy = tb_copy_by(&e->header->copy);
     e->lease = lease;
+    tb_io_ask_limit();
     e->knows_children = access("/proc/self/ns/pid_for_children", F_OK) == 0;
     if (lease >= 0)
         bury_all(e);

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 
 /* -EIO where nothing is taken without an error: a loop would not end. */
@@ -23,11 +24,19 @@ int tb_io_write_all(struct tb_io *io, int fd, const void *from, size_t n, uint64
     return 0;
 }
 
-/* Asked each time: a program may set its limit at any time. */
+static _Atomic bool is_limited;
+
+void tb_io_ask_limit(void)
+{
+    struct rlimit most;
+    is_limited = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY;
+}
+
+/* With a limit it is asked each time, since the program may change it: a system call that others do not pay. */
 int tb_io_write_own(struct tb_io *io, int fd, const void *from, size_t n, uint64_t offset)
 {
     struct rlimit most;
-    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && offset + n > most.rlim_cur)
+    if (is_limited && getrlimit(RLIMIT_FSIZE, &most) == 0 && offset + n > most.rlim_cur)
         return -EFBIG;
     return tb_io_write_all(io, fd, from, n, offset);
 }

@@ -367,17 +367,27 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
     return flush_by_own(e, o, fd);
 }
 
+/* A close on a single node does not pay for it. */
+static int meet_removal(tb_engine *e, const struct tb_open *o, int fd)
+{
+    if (!e->header->config.several_nodes)
+        return 0;
+    struct tb_target t = tb_layer_target(e, o, fd);
+    return tb_flush_meet_removal(&t);
+}
+
 /* The last descriptor of this description, of all processes, is being closed. The record may go with it. */
 static int finish_open(tb_engine *e, struct tb_open *o, int fd)
 {
     uint32_t file = o->file;
     assert(o->ended_by & TB_OPEN_ENDER); /* by this client, so no other one closes it, too */
-    struct tb_target t = tb_layer_target(e, o, fd);
-    int rc = tb_flush_meet_removal(&t);
+    int rc = meet_removal(e, o, fd);
     rc = rc ? rc : flush_at_close(e, o, fd);
     int earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
-    if (!rc && tb_layer_may_write(o->flags) && tb_shared_has_news(e, file))
+    if (!rc && tb_layer_may_write(o->flags) && tb_shared_has_news(e, file)) {
+        struct tb_target t = tb_layer_target(e, o, fd);
         rc = tb_flush_commit(&t, NULL);
+    }
     if (!rc && tb_layer_may_write(o->flags))
         rc = tb_shared_finish(e, file);
     tb_reader_close(e, (uint32_t)(o - e->region.opens));
