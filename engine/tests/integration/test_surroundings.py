@@ -105,6 +105,8 @@ class TestLimitOfProcesses:
     @pytest.mark.skipif(os.getuid() != 0, reason="root makes the other user, as root has no such limit")
     @pytest.mark.parametrize("command", [("start", "-c"), ("run", "-c")])
     def test_refuses_a_start_in_one_line(self, instance: Instance, command: tuple[str, ...]) -> None:
+        for place in (instance.root, instance.root / "nvme", instance.root / "pfs"):
+            os.chown(place, 4243, 4243)
         user = ("setpriv", "--reuid=4243", "--regid=4243", "--clear-groups", "prlimit", "--nproc=1")
         words = (*command, instance.config, *(("--", "true") if command[0] == "run" else ()))
         instance.check(instance.ctl(*words, before=user), 2, "tierctl: cannot fork: ")
