@@ -25,9 +25,10 @@ from .jobs import ending
 from .jobs.script import TIERCTL, TOUCH, Script
 from .outcome.results import Results
 from .sites import requirements
+from .sites.extras import check_extras
 from .sites.places import Places
 from .sites.plan import Plan
-from .sites.site import Site, check_places, check_system
+from .sites.site import Site, check_system
 from .sites.tiers import TIERS, ScaleError
 from .unwarned import leave_out_the_search
 
@@ -126,7 +127,7 @@ class TierTest(rfm.RunOnlyRegressionTest):
         try:
             check_system(runtime().site_config)
             for partition in runtime().system.partitions:
-                check_places(partition.extras)
+                check_extras(partition.extras)
                 requirements.check(partition.extras.get("require", []))
                 partition._max_jobs = 1  # measurements that share a machine would measure each other
         except ScaleError as e:

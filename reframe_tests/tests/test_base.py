@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import yaml
 from common.jobs.script import Script
 from common.outcome import held
 from common.outcome.results import Results
+from common.sites.extras import check_extras
 from common.sites.places import Places
 from common.sites.plan import Plan
 from common.sites.site import Site
@@ -80,6 +82,41 @@ def test_places_that_a_site_does_not_name() -> None:
     found = site(tiers="real", pfs="/pfs", nvme="/nvme", colour="blue")
     assert found.places == {"pfs": "/pfs", "nvme": "/nvme"}
     assert found.lacks("nvme-ram") == [] and found.lacks("bb-nvme-ram") == ["bb"]
+
+
+@pytest.mark.parametrize(
+    ("extras", "told"),
+    [
+        ({"tiers": "reel"}, "tiers: 'reel'; allowed: modelled, real"),
+        ({"pfs": 3}, "pfs: 3; allowed: a path from / on, or from a $NAME"),
+        ({"nvme": "nvme"}, "nvme: 'nvme'; allowed: a path from / on, or from a $NAME"),
+        ({"apart": "False"}, "apart: 'False'; allowed: True, False"),
+        ({"nodes": 0}, "nodes: 0; allowed: a whole number above 0"),
+        ({"memory_bytes": "64 GiB"}, "memory_bytes: '64 GiB'; allowed: a whole number above 0"),
+        ({"read_limit_mib_s": -1}, "read_limit_mib_s: -1; allowed: a number above 0"),
+        ({"nodes_see": "all"}, "nodes_see: 'all'; allowed: several, shared"),
+        ({"per_node": "srun -N {n}"}, "per_node: 'srun -N {n}'; allowed: a command, with {nodes} for"),
+        ({"requires": []}, "unknown key 'requires'; allowed: require, or a name unlike it"),
+        (
+            {"read_limit_mibs": 9},
+            "unknown key 'read_limit_mibs'; allowed: read_limit_mib_s, or a name unlike",
+        ),
+    ],
+)
+def test_wrong_extras_are_named_with_what_is_allowed(extras: dict[str, Any], told: str) -> None:
+    with pytest.raises(ScaleError) as caught:
+        check_extras({"tiers": "real", "pfs": "/pfs"} | extras)
+    assert str(caught.value).startswith(f"site: extras: {told}")
+
+
+def test_extras_of_the_sites_that_are_here_and_keys_of_ones_own_are_taken() -> None:
+    for file in sorted((ROOT / "configs" / "sites").glob("*.py")):
+        for system in runpy.run_path(str(file))["site_configuration"]["systems"]:
+            for partition in system["partitions"]:
+                check_extras(partition.get("extras", {}))
+    check_extras({"colour": "blue", "gpus": 4, "root": None, "scale": "smoke", "read_limit_mib_s": 1.5})
+    with pytest.raises(ScaleError, match="scale 'tiny'; allowed: full, local"):
+        check_extras({"scale": "tiny"})
 
 
 def test_several_nodes_need_a_launch_on_each() -> None:

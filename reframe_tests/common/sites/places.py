@@ -17,9 +17,10 @@ from typing import Any
 import yaml
 
 from .capacity_checks import memory_place
+from .extras import PLACES
 from .nodes import set_nodes
 from .plan import Plan
-from .site import PLACES, Site
+from .site import Site
 from .tiers import ScaleError, check_config, write_config
 from .twin import write_devices
 

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .capacity_checks import memory_bytes
+from .extras import PLACES
 from .tiers import ScaleError, directories_of
-
-PLACES = ("pfs", "nvme", "bb")
-
-
-def check_places(extras: Mapping[str, Any]) -> None:
-    """Job scripts hold these names as they are: a blank would make two of one."""
-    for place in (*PLACES, "root"):
-        name = str(extras.get(place) or "")
-        plain = re.sub(r"\$\{?\w+\}?", "", name)  # as in $SCRATCH
-        if plain and shlex.quote(plain) != plain:
-            raise ScaleError(
-                f"site: {place}: {name!r} has a blank or a sign that shells read; allowed: letters, digits, "
-                "any of . _ - + @ % , = : and $NAME"
-            )
 
 
 def check_system(config: Any) -> None:
