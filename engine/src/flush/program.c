@@ -90,10 +90,10 @@ static bool may_be_removed_elsewhere(const tb_engine *e, const struct tb_file *f
     return e->header->config.several_nodes && f->n_dirty && !f->n_durable && tb_file_may_flush(f);
 }
 
-int tb_flush_meet_removal(struct tb_target *t)
+int tb_flush_meet_removal(tb_engine *e, uint32_t file, int fd)
 {
     struct stat st;
-    if (!may_be_removed_elsewhere(t->engine, &t->engine->region.files[t->file]) || TB_IO(t->io, fstat, t->fd, &st) || st.st_nlink)
+    if (!may_be_removed_elsewhere(e, &e->region.files[file]) || TB_IO(tb_file_io(e, file), fstat, fd, &st) || st.st_nlink)
         return 0;
-    return tb_local_lose_own(t->engine, t->file);
+    return tb_local_lose_own(e, file);
 }

@@ -16,6 +16,6 @@ int tb_flush_commit(struct tb_target *t, struct tb_told *told);
  * Before an fsync and the last close: another node may have removed the file, or replaced it. It hears of bytes that are committed and makes
  * this node lose them; others would be kept for a name that is gone, and no drain could end.
  */
-int tb_flush_meet_removal(struct tb_target *t);
+int tb_flush_meet_removal(tb_engine *e, uint32_t file, int fd);
 
 #endif

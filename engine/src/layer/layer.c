@@ -1,7 +1,6 @@
 /*
- * The engine's operations on descriptors: data, offset, size, fsync, close.
- * Those on names are in layer/names.c.  A descriptor without a description
- * (a directory, a full table) passes through to the PFS's chain.
+ * The engine's operations on descriptors: data, offset, size, fsync, close. Those on names are in layer/names.c.
+ * A descriptor without a description (a directory, a full table) passes through to the PFS's chain.
  */
 #include "layer/layer.h"
 
@@ -307,7 +306,7 @@ static int layer_fsync(struct tb_io *io, int fd, bool data_only)
     struct tb_target t = tb_layer_target(e, o, fd);
     int earlier = tb_file_take_error(e, o->file);
     tb_layer_enter();
-    int rc = tb_flush_meet_removal(&t);
+    int rc = tb_flush_meet_removal(e, o->file, fd);
     rc = rc ? rc : tb_promise_keep(&t);
     tb_layer_leave(true);
     if (rc)
@@ -367,21 +366,12 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
     return flush_by_own(e, o, fd);
 }
 
-/* A close on a single node does not pay for it. */
-static int meet_removal(tb_engine *e, const struct tb_open *o, int fd)
-{
-    if (!e->header->config.several_nodes)
-        return 0;
-    struct tb_target t = tb_layer_target(e, o, fd);
-    return tb_flush_meet_removal(&t);
-}
-
 /* The last descriptor of this description, of all processes, is being closed. The record may go with it. */
 static int finish_open(tb_engine *e, struct tb_open *o, int fd)
 {
     uint32_t file = o->file;
     assert(o->ended_by & TB_OPEN_ENDER); /* by this client, so no other one closes it, too */
-    int rc = meet_removal(e, o, fd);
+    int rc = tb_flush_meet_removal(e, file, fd);
     rc = rc ? rc : flush_at_close(e, o, fd);
     int earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
     if (!rc && tb_layer_may_write(o->flags) && tb_shared_has_news(e, file)) {

@@ -4,7 +4,7 @@
  */
 #include <pthread.h>
 
-#include "processes/checks.h"
+#include "checks.h"
 
 #define ROUNDS 60
 
