@@ -30,6 +30,7 @@
 #include "staging/orphans.h"
 #include "text/sizes.h"
 #include <tierbench/trace.h>
+#include "others.h"
 #include "watch.h"
 
 struct options {
@@ -101,9 +102,11 @@ int tb_start_command(const struct ctl_command *self, int argc, char **argv)
     else
         ctl_default_name(o.config, d.name, sizeof(d.name));
     rc = ctl_start_daemon(&d);
-    if (!rc)
-        printf("instance %s runs (tierd %ld); programs use it with TIERBENCH_INSTANCE=%s\n", d.name, d.pid, d.name);
-    return rc;
+    if (rc)
+        return rc;
+    printf("instance %s runs (tierd %ld); programs use it with TIERBENCH_INSTANCE=%s\n", d.name, d.pid, d.name);
+    ctl_name_others(d.name);
+    return 0;
 }
 
 /* The nodes of a job write to one folder: `%h` in the path is the host's name. */

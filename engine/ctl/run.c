@@ -19,6 +19,7 @@
 #include "common/ending.h"
 #include "config/check.h"
 #include "nodes/nodes.h"
+#include "others.h"
 #include "common/show.h"
 #include "common/signals.h"
 #include "darshan/trace.h"
@@ -410,6 +411,7 @@ int tb_run_command(const struct ctl_command *self, int argc, char **argv)
         return finish_mover(&r, rc);
     }
     ctl_trace_tell(&r.trace, tb_instance_config(r.engine));
+    ctl_name_others(r.daemon.name);
     rc = run_program(&r);
     return finish_mover(&r, rc ? rc : finish(&r));
 }

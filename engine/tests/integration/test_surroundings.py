@@ -157,6 +157,41 @@ class TestGcDuringAStart:
         instance.stop()
 
 
+class TestOneMoreOverTheSameFolder:
+    """Each reads what the other has flushed: the second start says so, where they have a folder in common."""
+
+    def second(
+        self, instance: Instance, *options: str, inside: str = "", env: dict[str, str] | None = None
+    ) -> str:
+        config = instance.root / "second.yaml"
+        folder = instance.root / "pfs" / inside
+        folder.mkdir(exist_ok=True)
+        text = instance.config.read_text()
+        config.write_text(text.replace(f"path: {instance.root}/pfs}}", f"path: {folder}}}"))
+        done = instance.ctl("run", "-c", config, *options, "--", "true", env=env)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    @pytest.mark.parametrize("inside", ["", "below"])
+    def test_is_told(self, instance: Instance, inside: str) -> None:
+        instance.start()
+        told = self.second(instance, inside=inside)
+        folder = instance.root / "pfs" / inside
+        assert f" and {instance.name} both have {str(folder).rstrip('/')}: each reads" in told, told
+
+    def test_is_fine_in_scratch_and_after_the_first(self, instance: Instance) -> None:
+        instance.start("--mode", "scratch")
+        assert "both have" not in self.second(instance, "--mode", "scratch")
+        assert "both have" in self.second(instance)
+        instance.stop()
+        assert "both have" not in self.second(instance)
+
+    def test_is_told_otherwise_within_a_run(self, instance: Instance) -> None:
+        instance.start()
+        told = self.second(instance, env={"TIERBENCH_INSTANCE": instance.name})
+        assert "drained first" in told and "both have" not in told
+
+
 class TestHostName:
     def test_that_changed_keeps_no_instance_from_recovery(self, instance: Instance) -> None:
         if not can_unshare("-u"):
