@@ -298,7 +298,7 @@ COMPARISON = Drawing(
     "What each configuration reaches",
     bars,
     "Bars are medians over the repetitions; after a bar come the median in MiB/s and its ratio to the PFS "
-    "with a sync after each write (-Y).",
+    "with a sync after each write (-Y), where that was measured.",
 )
 DRAWINGS = (
     COMPARISON,
