@@ -139,17 +139,25 @@ static int write_there(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uin
 
 static const struct tb_borrow_ops directly = {read_there, write_there};
 
+/* Under the lock: another node may ask this one for its state as soon as the network is there. */
+static int make_tables(const tb_engine *e, struct tb_net *net)
+{
+    lenders = calloc(tb_net_count(net), sizeof(*lenders));
+    kept = calloc(e->header->layout.n_buffers, sizeof(*kept));
+    net_now = net;
+    return lenders && kept ? 0 : -ENOMEM;
+}
+
 int borrow_begin(tb_engine *e, struct tb_net *net)
 {
     if (tb_config_remote_tier(&e->header->config) == e->header->config.n_tiers)
         return 0;
-    lenders = calloc(tb_net_count(net), sizeof(*lenders));
-    kept = calloc(e->header->layout.n_buffers, sizeof(*kept));
-    net_now = net;
-    if (!lenders || !kept)
-        return -ENOMEM;
-    e->borrow = &directly;
-    return 0;
+    pthread_mutex_lock(&lock);
+    int rc = make_tables(e, net);
+    pthread_mutex_unlock(&lock);
+    if (!rc)
+        e->borrow = &directly;
+    return rc;
 }
 
 /* Free buffers that were kept go back first: the region outlives this daemon. */
