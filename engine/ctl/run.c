@@ -8,8 +8,10 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -366,6 +368,20 @@ static int run_staged(struct run *r)
     return finish_mover(r, rc ? rc : r->status);
 }
 
+/* A drain writes files of any size; the program that this process starts afterwards has the limit that the user gave it. */
+static int drain_within_limits(tb_engine *e, const char *retry)
+{
+    struct rlimit own;
+    struct sigaction action;
+    bool known = getrlimit(RLIMIT_FSIZE, &own) == 0 && sigaction(SIGXFSZ, NULL, &action) == 0;
+    int rc = ctl_drain(e, retry);
+    if (known) {
+        setrlimit(RLIMIT_FSIZE, &own);
+        sigaction(SIGXFSZ, &action, NULL);
+    }
+    return rc;
+}
+
 /*
  * A program of a run may be a script that runs its steps by this command. The step's instance does not see what the other one
  * has in its tiers. An instance that cannot be used has nothing for this process.
@@ -379,7 +395,7 @@ static int drain_outer(void)
         return 0;
     snprintf(retry, sizeof(retry), "tierctl drain -i %s", outer);
     fprintf(stderr, "tierctl: this runs under instance %s, whose tiers the new one does not see: they are drained first\n", outer);
-    int rc = ctl_drain(e, retry);
+    int rc = drain_within_limits(e, retry);
     tb_engine_detach(e);
     return rc;
 }

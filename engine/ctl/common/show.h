@@ -14,7 +14,7 @@
 bool ctl_is_modelled(const struct tb_config *config);
 /* Of the first prefix, or "none". */
 const char *ctl_mode(const struct tb_config *config);
-/* A name or a path, which may hold any byte: in one that is not UTF-8, which JSON needs, '?' stands for what is not ASCII. */
+/* For names and paths. JSON is UTF-8, and a name may have other bytes: then each byte that is not ASCII is shown as '?'. */
 json_t *ctl_text_json(const char *text);
 /* Tiers, PFS, counters, errors and samples of an instance. */
 json_t *ctl_instance_json(tb_engine *engine, bool samples);

@@ -40,7 +40,8 @@ int ctl_nodes_start(struct ctl_nodes *nodes);
 int ctl_nodes_check_stats(const char *stats_path);
 /*
  * Drain and remove the instance of each node.  `stats` may be NULL; else it is the nodes' numbers, summed, with each
- * node's own under "nodes"; times are the slowest node's. It stays as it is where they cannot be had, said.  0, or EXIT_DRAIN_FAILED with what to do said.
+ * node's own under "nodes"; times are the slowest node's. Where they cannot be had that is said, and it stays as it is. 0, or
+ * EXIT_DRAIN_FAILED with what to do said.
  */
 int ctl_nodes_stop(struct ctl_nodes *nodes, const char *stats_path, json_t **stats);
 

@@ -72,6 +72,18 @@ class TestLimitOfFileSizes:
         assert instance.file.read_bytes()[8 * MIB :] == b"far"
         instance.stop()
 
+    def test_is_the_programs_own_in_a_run_within_a_run(self, instance: Instance) -> None:
+        """The outer instance is drained without it, before the program starts."""
+        instance.start()
+        within = {"TIERBENCH_INSTANCE": instance.name}
+        asks = ("sh", "-c", "ulimit -S -f; grep SigIgn /proc/self/status")
+        words = ("run", "-c", instance.config, "--", *asks)
+        bound = instance.ctl(*words, env=within, before=limited(6 * MIB, ":unlimited"))
+        instance.check(bound, 0, "drained first")
+        limit, ignored = bound.stdout.split("\n")[:2]
+        assert int(limit) * 512 == 6 * MIB
+        assert not int(ignored.split()[1], 16) >> (signal.SIGXFSZ - 1) & 1
+
     def test_is_an_error_of_a_drain(self, instance: Instance) -> None:
         instance.start()
         assert instance.program().ask(f"write {8 * MIB} far") == "3"
